@@ -261,6 +261,7 @@ void sender_step(struct tx *tx, lh_time now, lh_time *next)
     tx->end_refused = false;
     tx->timers_move = false;
     resume(tx, now);
+    uint32_t oldest = queue_delay_oldest(&tx->delay);
     cts_use_parity(tx);
     /* Strictly in order: receivers conclude from a chunk of one segment that all before it were sent whole.
      */
@@ -273,6 +274,9 @@ void sender_step(struct tx *tx, lh_time now, lh_time *next)
     }
     cts_start_segments(tx, now, next);
     backlog_release(tx, now, next);
+    /* What an earlier segment is behind may have left before the machine of a later one ran. */
+    if (tx->timers_move && oldest != queue_delay_oldest(&tx->delay))
+        lh_keep_earlier(next, now);
     tx->window_limited = tx->closed || tx->blocked;
     tx->window_full = tx->window_limited && injector_window_is_full(tx);
     tx_retire(tx);

@@ -77,6 +77,7 @@ struct sdr_qp {
     uint32_t cts_tail;
     uint64_t queued_bytes;
     uint64_t unsent_bytes; /* 0: as many as queued */
+    uint32_t looks;        /* after so many at what is unsent another worker lets all out; 0: none does */
     lh_time left_ns;
     bool queue_full;         /* no chunk is taken */
     uint32_t queue_room;     /* so many more runs of chunks are, then none; 0: any number */
@@ -297,7 +298,10 @@ uint64_t lh_sdr_send_queued_bytes(struct sdr_qp *own)
 
 uint64_t sdr_qp_send_unsent_bytes(struct sdr_qp *own)
 {
-    return own->unsent_bytes > own->queued_bytes ? own->unsent_bytes : own->queued_bytes;
+    uint64_t unsent = own->unsent_bytes > own->queued_bytes ? own->unsent_bytes : own->queued_bytes;
+    if (own->looks > 0 && --own->looks == 0)
+        own->queued_bytes = own->unsent_bytes = 0;
+    return unsent;
 }
 
 lh_time lh_sdr_send_left_ns(struct sdr_qp *own)

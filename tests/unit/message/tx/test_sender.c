@@ -110,6 +110,28 @@ static void test_a_timer_behind_a_queue_that_stands(void **state)
     assert_true(fake.steps == 3 && !sender_has_work(&tx));
 }
 
+/* Another worker lets it out after one segment was looked at, and before the machine of the next one sees it.
+ */
+static void test_a_queue_that_leaves_in_a_step(void **state)
+{
+    (void)state;
+    send_bytes(2 * SLOT, 0);
+    clear_segment(0, 0);
+    clear_segment(0, 1);
+    qp.queued_bytes = 4 * CHUNK;
+    fake_next_chunks(0, 4);
+    fake.next.next_ns = OVERDUE_NS;
+    (void)step_at(0);
+    fake.next.next_ns = OVERDUE_NS + 100;
+    (void)step_at(OVERDUE_NS);
+    tx_segment_at(&tx, 1)->needs_step = true;
+    qp.looks = 1;
+    assert_int_equal(step_at(OVERDUE_NS + 100), OVERDUE_NS + 100);
+    uint32_t steps = fake.steps;
+    assert_true(step_at(OVERDUE_NS + 100) > OVERDUE_NS + 100);
+    assert_int_equal(fake.steps, steps + 1);
+}
+
 /* What happens to its segment it learns of at once. */
 static void test_an_event_behind_a_queue_that_stands(void **state)
 {
@@ -325,6 +347,7 @@ int main(void)
         TX_TEST(test_done_covers_below_and_bitmap),
         TX_TEST(test_machine_timer),
         TX_TEST(test_a_timer_behind_a_queue_that_stands),
+        TX_TEST(test_a_queue_that_leaves_in_a_step),
         TX_TEST(test_an_event_behind_a_queue_that_stands),
         TX_TEST(test_a_round_trip_that_shrinks),
         TX_TEST(test_lengths_timer),

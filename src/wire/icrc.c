@@ -86,9 +86,9 @@ uint32_t icrc_add(uint32_t state, const uint8_t *data, size_t bytes)
     return crc32_add(state, data, bytes);
 }
 
-uint32_t icrc_copy(uint32_t state, uint8_t *to, const uint8_t *from, size_t bytes)
+uint32_t icrc_add_ahead(uint32_t state, const uint8_t *data, size_t bytes, const uint8_t *later)
 {
-    return crc32_copy(state, to, from, bytes);
+    return crc32_add_ahead(state, data, bytes, later);
 }
 
 uint32_t icrc_finish(uint32_t state)

@@ -23,9 +23,6 @@ struct udp_arrivals {
 /* A poll for at most that many. What waits comes first. */
 void udp_arrivals_begin(struct udp_arrivals *arrivals, struct fabric_arrival *out, uint32_t room);
 void udp_arrivals_add(struct udp_arrivals *arrivals, const struct fabric_arrival *arrival);
-/* Takes back every arrival of the packet that this immediate names: its fragment may be damaged, and a slot
- * has one generation at a time. */
-void udp_arrivals_withdraw(struct udp_arrivals *arrivals, struct immediate_split split, uint32_t immediate);
 /* Takes back those of a slot that wait; returns their number. */
 uint32_t udp_arrivals_withdraw_slot(struct udp_arrivals *arrivals, struct immediate_split split,
                                     uint32_t slot);

@@ -1,17 +1,16 @@
 /*
  * A message of the kernel: every packet is validated, and put where it belongs.
  *
- * For each packet in a message, in this order: header, QPN, rx_check(), iCRC. The payload is copied to its
- * place while the iCRC is computed, so each byte is read once more only. What a packet with a wrong iCRC
- * leaves there does no harm: the place has not been received, and nobody reads it yet. Unless an earlier
- * packet of this poll was put there, whose bit is set only when it has been returned: then that one is lost,
- * too.
+ * For each packet in a message, in this order: header, QPN, rx_check(), iCRC. Then its payload is copied to
+ * its place, which was fetched into the caches while the iCRC was computed. So nothing but a valid packet
+ * changes a byte of a receive's buffer.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "fabric/udp/validate.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "base/big_endian.h"
 #include "fabric/udp/demux.h"
@@ -32,26 +31,18 @@ static struct lh_stats *stats_of(const struct udp_channel *channel)
     return channel->endpoint->table.attr.stats;
 }
 
-/* The finished iCRC of a segment that would have this IP ID (on IPv6: any). Copies the payload to `place`,
- * where that is not NULL. */
+/* The finished iCRC of a segment that would have this IP ID (on IPv6: any). Its payload will go to place. */
 static uint32_t icrc_of(struct udp_channel *channel, const struct segment *segment, uint32_t ip_id,
-                        uint8_t *place)
+                        const uint8_t *place)
 {
     struct udp_rx *rx = &channel->rx;
     uint32_t state = udp_prefix_get(&rx->prefix, &rx->flow, segment->bytes, rx->flow.source_port, ip_id);
     state = icrc_add_header(state, segment->data, HEADER);
-    const uint8_t *payload = segment->data + HEADER;
-    uint32_t left = segment->bytes - HEADER - ROCE_ICRC_BYTES;
-    if (place != NULL) {
-        const uint32_t bytes = segment->packet.payload_bytes;
-        state = icrc_copy(state, place, payload, bytes);
-        payload += bytes;
-        left -= bytes;
-    }
-    return icrc_finish(icrc_add(state, payload, left));
+    return icrc_finish(
+        icrc_add_ahead(state, segment->data + HEADER, segment->bytes - HEADER - ROCE_ICRC_BYTES, place));
 }
 
-static bool icrc_holds(struct udp_channel *channel, const struct segment *segment, uint8_t *place)
+static bool icrc_holds(struct udp_channel *channel, const struct segment *segment, const uint8_t *place)
 {
     uint32_t wanted = icrc_load(segment->data + segment->bytes - ROCE_ICRC_BYTES);
     bool ours = channel->endpoint->peer.fabric == QP_INFO_UDP;
@@ -171,8 +162,6 @@ static void validate_segment(struct udp_channel *channel, struct segment *segmen
         place = NULL;
     if (!icrc_holds(channel, segment, place)) {
         fabric_count(stats_of(channel), bad_icrc, 1);
-        if (place != NULL)
-            udp_arrivals_withdraw(&rx->arrivals, table->attr.split, packet->immediate);
         return;
     }
     if (is_punch(channel, packet)) {
@@ -187,6 +176,8 @@ static void validate_segment(struct udp_channel *channel, struct segment *segmen
     if (channel->endpoint->peer.translated)
         note_source(channel);
     rx->proven++;
+    if (place != NULL)
+        memcpy(place, segment->data + HEADER, packet->payload_bytes);
     const struct fabric_arrival arrival = {packet->immediate, (uint16_t)packet->payload_bytes,
                                            segment->generation};
     udp_arrivals_add(&rx->arrivals, &arrival);

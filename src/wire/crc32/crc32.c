@@ -7,8 +7,6 @@
  */
 #include "wire/crc32/crc32.h"
 
-#include <string.h>
-
 #include <isa-l/crc.h>
 
 #include "base/vzeroupper.h"
@@ -21,8 +19,9 @@ static bool runs_here(void)
     return true;
 }
 
-static uint32_t add(uint32_t crc, const uint8_t *data, size_t bytes)
+static uint32_t add(uint32_t crc, const uint8_t *data, size_t bytes, const uint8_t *later)
 {
+    (void)later;
     crc = crc32_gzip_refl(crc, data, bytes);
     /* Shorter pieces do not reach ISA-L's wide kernels. */
     if (bytes >= ISAL_WIDE_BYTES)
@@ -30,14 +29,7 @@ static uint32_t add(uint32_t crc, const uint8_t *data, size_t bytes)
     return crc;
 }
 
-static uint32_t copy(uint32_t crc, uint8_t *to, const uint8_t *from, size_t bytes)
-{
-    if (bytes > 0)
-        memcpy(to, from, bytes);
-    return add(crc, from, bytes);
-}
-
-const struct crc32_kernel crc32_kernel_isal = {"isa-l", runs_here, 0, add, copy};
+const struct crc32_kernel crc32_kernel_isal = {"isa-l", runs_here, 0, add};
 
 const struct crc32_kernel *const crc32_kernels[] = {
 #if defined(__x86_64__)
@@ -48,20 +40,17 @@ const struct crc32_kernel *const crc32_kernels[] = {
     NULL,
 };
 
-static const struct crc32_kernel *kernel_for(size_t bytes)
+uint32_t crc32_add_ahead(uint32_t crc, const uint8_t *data, size_t bytes, const uint8_t *later)
 {
     const struct crc32_kernel *const *kernel = crc32_kernels;
+    if (bytes == 0)
+        return crc;
     while (bytes < (*kernel)->bytes_min || !(*kernel)->runs_here())
         kernel++;
-    return *kernel;
+    return (*kernel)->add(crc, data, bytes, later);
 }
 
 uint32_t crc32_add(uint32_t crc, const uint8_t *data, size_t bytes)
 {
-    return bytes == 0 ? crc : kernel_for(bytes)->add(crc, data, bytes);
-}
-
-uint32_t crc32_copy(uint32_t crc, uint8_t *to, const uint8_t *from, size_t bytes)
-{
-    return bytes == 0 ? crc : kernel_for(bytes)->copy(crc, to, from, bytes);
+    return crc32_add_ahead(crc, data, bytes, NULL);
 }

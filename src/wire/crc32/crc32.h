@@ -13,16 +13,15 @@
 
 /* The CRC of what has the CRC crc, followed by these bytes; 0 for the first. Any length, any alignment. */
 uint32_t crc32_add(uint32_t crc, const uint8_t *data, size_t bytes);
-/* The same of `from`, which is copied meanwhile: the wait for memory and the arithmetic go on side by
- * side. */
-uint32_t crc32_copy(uint32_t crc, uint8_t *to, const uint8_t *from, size_t bytes);
+/* The same. Meanwhile as many bytes of `later`, which will be written, are fetched into the caches, where the
+ * CPU can: the wait for memory and the arithmetic go on side by side. NULL: none are. */
+uint32_t crc32_add_ahead(uint32_t crc, const uint8_t *data, size_t bytes, const uint8_t *later);
 
 struct crc32_kernel {
     const char *name;
     bool (*runs_here)(void);
     size_t bytes_min; /* of a piece; shorter ones are ISA-L's */
-    uint32_t (*add)(uint32_t crc, const uint8_t *data, size_t bytes);
-    uint32_t (*copy)(uint32_t crc, uint8_t *to, const uint8_t *from, size_t bytes);
+    uint32_t (*add)(uint32_t crc, const uint8_t *data, size_t bytes, const uint8_t *later);
 };
 
 /* Best first, up to NULL; the last one runs anywhere. */

@@ -5,8 +5,7 @@
  *   VECTOR_BYTES        of a vector
  *   TARGET, TEMPLATE    attributes of functions
  *   vector              its type
- *   load(at), store(at, x)
- *                       a vector from memory, and to it
+ *   load(at)            a vector from memory
  *   add_crc(x, crc)     x, with crc added to its first four bytes
  *   broadcast(factors)  the same 16 bytes in each lane
  *   fold(x, factors, y) x, moved by as much as the factors stand for, plus y
@@ -30,10 +29,11 @@
 
 #include "wire/crc32/crc32.h"
 
-#define LANE_BYTES   16u
-#define LANES        (VECTOR_BYTES / LANE_BYTES)
-#define VECTORS      4u
-#define STRIDE_BYTES (VECTORS * VECTOR_BYTES)
+#define CACHE_LINE_BYTES 64u
+#define LANE_BYTES       16u
+#define LANES            (VECTOR_BYTES / LANE_BYTES)
+#define VECTORS          4u
+#define STRIDE_BYTES     (VECTORS * VECTOR_BYTES)
 
 /* x^(d + 63) mod P and x^(d - 1) mod P in the upper halves of their 8 bytes. */
 #define FACTORS(first_8, last_8)                                                                           \
@@ -50,61 +50,47 @@ TEMPLATE __m128i fold_lane(__m128i x, __m128i factors, __m128i y)
         _mm_xor_si128(_mm_clmulepi64_si128(x, factors, 0x00), _mm_clmulepi64_si128(x, factors, 0x11)), y);
 }
 
-/* The vector from `from`; it goes to `to`, too, where that is not NULL. */
-TEMPLATE vector pass(uint8_t *to, const uint8_t *from, size_t at)
+TEMPLATE void fetch(const uint8_t *memory)
 {
-    const vector x = load(from + at);
-    if (to != NULL)
-        store(to + at, x);
-    return x;
+    for (size_t at = 0; at < STRIDE_BYTES; at += CACHE_LINE_BYTES)
+        __builtin_prefetch(memory + at, 1);
 }
 
-/* At least STRIDE_BYTES; `to` NULL or not is known where this is inlined. */
-TEMPLATE uint32_t run(uint32_t crc, uint8_t *to, const uint8_t *from, size_t bytes)
+/* At least STRIDE_BYTES. */
+TARGET static uint32_t add(uint32_t crc, const uint8_t *data, size_t bytes, const uint8_t *later)
 {
     const vector by_stride = broadcast(VECTOR_BYTES == 32 ? MOVE_1024 : MOVE_2048);
     const vector by_vector = broadcast(VECTOR_BYTES == 32 ? MOVE_256 : MOVE_512);
     /* What came before counts as if it were added to the first four bytes. */
-    vector a = add_crc(pass(to, from, 0), ~crc);
-    vector b = pass(to, from, VECTOR_BYTES);
-    vector c = pass(to, from, 2 * VECTOR_BYTES);
-    vector d = pass(to, from, 3 * VECTOR_BYTES);
+    vector a = add_crc(load(data), ~crc);
+    vector b = load(data + VECTOR_BYTES);
+    vector c = load(data + 2 * VECTOR_BYTES);
+    vector d = load(data + 3 * VECTOR_BYTES);
     size_t at = STRIDE_BYTES;
     for (; bytes - at >= STRIDE_BYTES; at += STRIDE_BYTES) {
-        a = fold(a, by_stride, pass(to, from, at));
-        b = fold(b, by_stride, pass(to, from, at + VECTOR_BYTES));
-        c = fold(c, by_stride, pass(to, from, at + 2 * VECTOR_BYTES));
-        d = fold(d, by_stride, pass(to, from, at + 3 * VECTOR_BYTES));
+        if (later != NULL)
+            fetch(later + at - STRIDE_BYTES);
+        a = fold(a, by_stride, load(data + at));
+        b = fold(b, by_stride, load(data + at + VECTOR_BYTES));
+        c = fold(c, by_stride, load(data + at + 2 * VECTOR_BYTES));
+        d = fold(d, by_stride, load(data + at + 3 * VECTOR_BYTES));
     }
     vector x = fold(fold(fold(a, by_vector, b), by_vector, c), by_vector, d);
     for (; bytes - at >= VECTOR_BYTES; at += VECTOR_BYTES)
-        x = fold(x, by_vector, pass(to, from, at));
+        x = fold(x, by_vector, load(data + at));
 
-    const size_t left = bytes - at;
     __m128i lane[LANES];
     memcpy(lane, &x, sizeof lane);
     __m128i rest = lane[0];
     for (unsigned i = 1; i < LANES; i++)
         rest = fold_lane(rest, MOVE_128, lane[i]);
-    if (to != NULL && left > 0)
-        memcpy(to + at, from + at, left);
     for (; bytes - at >= LANE_BYTES; at += LANE_BYTES)
-        rest = fold_lane(rest, MOVE_128, _mm_loadu_si128((const __m128i *)(const void *)(from + at)));
+        rest = fold_lane(rest, MOVE_128, _mm_loadu_si128((const __m128i *)(const void *)(data + at)));
     uint8_t last[2 * LANE_BYTES];
     memcpy(last, &rest, LANE_BYTES);
-    memcpy(last + LANE_BYTES, from + at, bytes - at);
+    memcpy(last + LANE_BYTES, data + at, bytes - at);
     /* A CRC of ~0 is a state of zeros. */
     return crc32_gzip_refl(~0u, last, LANE_BYTES + (uint64_t)(bytes - at));
-}
-
-TARGET static uint32_t add(uint32_t crc, const uint8_t *data, size_t bytes)
-{
-    return run(crc, NULL, data, bytes);
-}
-
-TARGET static uint32_t copy(uint32_t crc, uint8_t *to, const uint8_t *from, size_t bytes)
-{
-    return run(crc, to, from, bytes);
 }
 
 #endif

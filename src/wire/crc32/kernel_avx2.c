@@ -20,11 +20,6 @@ TEMPLATE vector load(const uint8_t *at)
     return _mm256_loadu_si256((const __m256i *)(const void *)at);
 }
 
-TEMPLATE void store(uint8_t *at, vector x)
-{
-    _mm256_storeu_si256((__m256i *)(void *)at, x);
-}
-
 TEMPLATE vector add_crc(vector x, uint32_t crc)
 {
     return _mm256_xor_si256(x, _mm256_set_epi32(0, 0, 0, 0, 0, 0, 0, (int)crc));
@@ -50,6 +45,6 @@ static bool runs_here(void)
            __builtin_cpu_supports("vpclmulqdq");
 }
 
-const struct crc32_kernel crc32_kernel_avx2 = {"avx2", runs_here, STRIDE_BYTES, add, copy};
+const struct crc32_kernel crc32_kernel_avx2 = {"avx2", runs_here, STRIDE_BYTES, add};
 
 #endif

@@ -22,11 +22,6 @@ TEMPLATE vector load(const uint8_t *at)
     return _mm512_loadu_si512(at);
 }
 
-TEMPLATE void store(uint8_t *at, vector x)
-{
-    _mm512_storeu_si512(at, x);
-}
-
 TEMPLATE vector add_crc(vector x, uint32_t crc)
 {
     return _mm512_xor_si512(x, _mm512_maskz_set1_epi32(1, (int)crc));
@@ -51,6 +46,6 @@ static bool runs_here(void)
            __builtin_cpu_supports("vpclmulqdq");
 }
 
-const struct crc32_kernel crc32_kernel_avx512 = {"avx512", runs_here, STRIDE_BYTES, add, copy};
+const struct crc32_kernel crc32_kernel_avx512 = {"avx512", runs_here, STRIDE_BYTES, add};
 
 #endif

@@ -407,6 +407,32 @@ static void test_hardware_peer_v6(void **state)
     deliver_as_hardware("udp:[::1]", NULL);
 }
 
+/* More late packets in an inbox than one poll judges, and a good one behind them. */
+static void test_good_behind_late(void **state)
+{
+    (void)state;
+    struct fabric_endpoint_attr attr = udp_pair_attr();
+    struct udp_pair pair;
+    if (!udp_pair_open_as(&pair, "udp:127.66.0.12", "udp:127.66.0.13", &attr, true))
+        skip();
+    assert_int_equal(udp_pair_poll(&pair), 0); /* from now on the shared socket is read now and then */
+    struct udp_message *late = udp_pair_bind(&pair, 1, 0, 64);
+    udp_pair_unbind(&pair, late);
+    struct udp_message *good = udp_pair_bind(&pair, 2, 0, 64);
+    struct udp_inbox *inbox = &((struct udp_endpoint *)pair.receiver.endpoint)->channels[0]->inbox;
+    for (uint32_t i = 0; i <= 300; i++) {
+        const struct fabric_write write = udp_pair_write(&pair, i < 300 ? late : good, 0);
+        udp_pair_send(&pair, &write, 1);
+        while (udp_inbox_waiting(inbox) <= i) /* the test's time limit ends what hangs */
+            pair.receiver.fabric->ops->shared_poll(pair.receiver.fabric);
+    }
+    assert_int_equal(udp_pair_poll(&pair), 1);
+    assert_int_equal(pair.receiver.stats.rx_late_packets, 300);
+    udp_message_assert_whole(good);
+    udp_message_free(late);
+    udp_pair_close(&pair);
+}
+
 static void test_hardware_peer_needs_the_port(void **state)
 {
     (void)state;
@@ -610,6 +636,7 @@ int main(void)
         cmocka_unit_test(test_control_before_many_connect),
         cmocka_unit_test(test_hardware_peer),
         cmocka_unit_test(test_hardware_peer_v6),
+        cmocka_unit_test(test_good_behind_late),
         cmocka_unit_test(test_hardware_peer_needs_the_port),
         cmocka_unit_test(test_gso_refused),
         cmocka_unit_test(test_warning),

@@ -287,7 +287,8 @@ static int poll_beside(struct udp_channel *channel)
     struct udp_rx *rx = &channel->rx;
     if (rx->leaving)
         end_leave(channel);
-    else if (!rx->shared_unread && ++rx->empty_polls % SHARED_EVERY != 0)
+    else if (!rx->shared_unread && udp_inbox_waiting(&channel->inbox) == 0 &&
+             ++rx->empty_polls % SHARED_EVERY != 0)
         return nothing_taken(channel, 0, false);
     return poll_shared(channel);
 }

@@ -9,16 +9,18 @@
 
 __extension__ typedef unsigned __int128 wide;
 
-#define BITS_PER_BYTE       8u
-#define RECEIVER_SHARE      2u /* of the peer's buffer is used: packets may take twice their usual memory */
-#define RECEIVER_MIN        2u /* packets */
-#define RECEIVER_FIRST      64u /* likewise: many senders may begin at once, and have one socket at first */
-#define BURST_PACKETS       2u
-#define ARREARS_SHARE       16u /* of a round trip */
-#define ARREARS_MAX_NS      (2 * LH_NS_PER_MS)
-#define TOLD_ARREARS_NS     LH_NS_PER_MS /* likewise, where the rate is told */
-#define SILENCE_OVERDUES    4u
-#define SILENCE_MIN_NS      (10 * LH_NS_PER_MS) /* the peer's host may not have run for so long */
+#define BITS_PER_BYTE    8u
+#define RECEIVER_SHARE   2u  /* of the peer's buffer is used: packets may take twice their usual memory */
+#define RECEIVER_MIN     2u  /* packets */
+#define RECEIVER_FIRST   64u /* likewise: many senders may begin at once, and have one socket at first */
+#define BURST_PACKETS    2u
+#define ARREARS_SHARE    16u /* of a round trip */
+#define ARREARS_MAX_NS   (2 * LH_NS_PER_MS)
+#define TOLD_ARREARS_NS  LH_NS_PER_MS /* likewise, where the rate is told */
+#define SILENCE_OVERDUES 4u
+#define SILENCE_MIN_NS   (10 * LH_NS_PER_MS) /* the peer's host may not have run for so long */
+/* What is in flight there waits in the peer's sockets, and with each silence as much comes on top of it. */
+#define SILENCE_NO_PATH_NS  (250 * LH_NS_PER_MS)
 #define SILENCE_UNKNOWN_NS  LH_NS_PER_S
 #define SILENCE_DOUBLES_MAX 3u
 #define REORDERING_MIN_NS   (250 * LH_NS_PER_US) /* channels are served in turn */
@@ -384,7 +386,8 @@ bool rate_control_on_report(struct rate_control *rate, const struct flight_repor
 lh_time rate_control_silence_ns(const struct rate_control *rate)
 {
     lh_time silence = rate->overdue_ns ? SILENCE_OVERDUES * rate->overdue_ns : SILENCE_UNKNOWN_NS;
-    return lh_most(silence, SILENCE_MIN_NS) << lh_least(rate->probes, SILENCE_DOUBLES_MAX);
+    lh_time least_ns = rate->no_path ? SILENCE_NO_PATH_NS : SILENCE_MIN_NS;
+    return lh_most(silence, least_ns) << lh_least(rate->probes, SILENCE_DOUBLES_MAX);
 }
 
 bool rate_control_on_time(struct rate_control *rate, lh_time now)

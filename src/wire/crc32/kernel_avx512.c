@@ -10,8 +10,9 @@
 #include <immintrin.h>
 
 #define VECTOR_BYTES 64u
-#define TARGET       __attribute__((target("avx512f,pclmul,vpclmulqdq")))
-#define TEMPLATE     __attribute__((target("avx512f,pclmul,vpclmulqdq"), always_inline)) static inline
+#define TARGET       __attribute__((target("avx512f,pclmul,vpclmulqdq"), no_sanitize("thread")))
+#define TEMPLATE                                                                                           \
+    __attribute__((target("avx512f,pclmul,vpclmulqdq"), no_sanitize("thread"), always_inline)) static inline
 /* A ^ B ^ C, as a table of results. */
 #define XOR_OF_THREE 0x96
 

@@ -19,7 +19,8 @@ __extension__ typedef unsigned __int128 wide;
 #define TOLD_ARREARS_NS  LH_NS_PER_MS /* likewise, where the rate is told */
 #define SILENCE_OVERDUES 4u
 #define SILENCE_MIN_NS   (10 * LH_NS_PER_MS) /* the peer's host may not have run for so long */
-/* What is in flight there waits in the peer's sockets, and with each silence as much comes on top of it. */
+/* What is in flight there waits in the peer's sockets: counted as lost too early, as much comes to it again.
+ * The packets that ask after that are one at a time. */
 #define SILENCE_NO_PATH_NS  (250 * LH_NS_PER_MS)
 #define SILENCE_UNKNOWN_NS  LH_NS_PER_S
 #define SILENCE_DOUBLES_MAX 3u
@@ -386,7 +387,7 @@ bool rate_control_on_report(struct rate_control *rate, const struct flight_repor
 lh_time rate_control_silence_ns(const struct rate_control *rate)
 {
     lh_time silence = rate->overdue_ns ? SILENCE_OVERDUES * rate->overdue_ns : SILENCE_UNKNOWN_NS;
-    lh_time least_ns = rate->no_path ? SILENCE_NO_PATH_NS : SILENCE_MIN_NS;
+    lh_time least_ns = rate->no_path && rate->probes == 0 ? SILENCE_NO_PATH_NS : SILENCE_MIN_NS;
     return lh_most(silence, least_ns) << lh_least(rate->probes, SILENCE_DOUBLES_MAX);
 }
 

@@ -454,6 +454,31 @@ static void test_silence(void **state)
     assert_int_equal(send_all(20), 20);
 }
 
+/* Between two sockets of one host the peer may not have run for long: it takes longer until all in flight is
+ * lost. What asks after that is no burden, and does not wait so long. */
+static void test_silence_no_path(void **state)
+{
+    (void)state;
+    const uint32_t sends = 20, probes = 20;
+    begin(0);
+    world.measured = (struct rate_path){RTT / 1000, RTT / 500, RTT / 8000};
+    rate_control_on_measured(&world.rate, &world.measured, world.now);
+    lh_time path_ns = rate_control_silence_ns(&world.rate);
+    world.rate.no_path = true;
+    assert_int_equal(rate_control_silence_ns(&world.rate), 25 * path_ns);
+    assert_int_equal(send_all(sends), sends);
+    lh_time began = world.now;
+    for (uint32_t i = 0; i < probes; i++) {
+        world.now = rate_control_next(&world.rate);
+        assert_true(rate_control_on_time(&world.rate, world.now));
+        assert_int_equal(send_all(sends), 1);
+    }
+    assert_true(world.now - began < (25 + 8 * probes) * path_ns);
+    assert_true(report(1, 0));
+    assert_int_equal(send_all(sends), sends);
+    assert_int_equal(rate_control_silence_ns(&world.rate), 25 * path_ns);
+}
+
 /* What was sent over some time is overdue over the same time, and not after waits that double: nothing has
  * been asked since. */
 static void test_silence_of_many_sends(void **state)
@@ -542,6 +567,7 @@ int main(void)
         cmocka_unit_test(test_drain_falls_by_eight_at_most),
         cmocka_unit_test(test_overdue_as_measured),
         cmocka_unit_test(test_silence),
+        cmocka_unit_test(test_silence_no_path),
         cmocka_unit_test(test_silence_of_many_sends),
         cmocka_unit_test(test_timer),
         cmocka_unit_test(test_lies),

@@ -157,7 +157,7 @@ static bool waits_for_others(const struct lh_connection *c)
     const struct tx *tx = &c->tx;
     if (c->attr.workers == LH_NO_WORKERS || c->attr.workers == 1)
         return false;
-    bool queue = tx->window_limited || tx->timers_move || tx->held_head != tx->held_tail;
+    bool queue = tx->window_limited || tx->timers_move || tx->leaving > 0 || tx->held_head != tx->held_tail;
     return tx->ending_count > 0 || (queue && !c->path.controlled);
 }
 

@@ -390,16 +390,6 @@ static void kick_driver(struct sdr_qp *qp, uint32_t channel)
         sdr_qp_driver_kick(qp);
 }
 
-/* With a controller little waits in the queues: the layer above is asked for more in time. */
-static bool inject_and_kick(struct sdr_qp *qp, uint32_t channel, struct channel_order *order, lh_time now,
-                            lh_time *next)
-{
-    bool injected = inject(qp, channel, order, now, next);
-    if (injected && rate_control_is_on(&qp->rate))
-        kick_driver(qp, channel);
-    return injected;
-}
-
 /* Further ones while they are full. Returns whether anything left. */
 static bool inject_batches(struct sdr_qp *qp, uint32_t channel, struct channel_order *order,
                            uint32_t batches, lh_time now, lh_time *next)
@@ -408,7 +398,7 @@ static bool inject_batches(struct sdr_qp *qp, uint32_t channel, struct channel_o
     bool injected = false;
     for (uint32_t i = 0; i < batches; i++) {
         uint64_t before = sends->taken;
-        injected |= inject_and_kick(qp, channel, order, now, next);
+        injected |= inject(qp, channel, order, now, next);
         if (sends->taken - before < FABRIC_BATCH_MAX)
             break;
     }
@@ -465,12 +455,17 @@ bool qp_channel_round(struct sdr_qp *qp, uint32_t channel, struct channel_order 
     const struct send_channel *sends = &qp->channels[channel].sends;
     uint64_t packets = sends->taken, bytes = sends->taken_bytes;
     gate_enter_round(&qp->channels[channel].gate);
-    bool moved = poll_channel(qp, channel, now, cost);
+    bool moved = poll_channel(qp, channel, now, cost), left = false;
     if (atomic_load(&qp->error))
-        moved |= give_up(qp, channel);
+        left = give_up(qp, channel);
     else if (atomic_load_explicit(&qp->proven, memory_order_relaxed))
-        moved |= inject_batches(qp, channel, order, batches, now, next);
-    moved |= release(qp, channel);
+        left = inject_batches(qp, channel, order, batches, now, next);
+    left |= release(qp, channel);
+    /* With a controller little waits in the queues: the layer above is asked for more in time. What it waits
+     * for is free before, or it would look too early, and nobody would tell it again. */
+    if (left && rate_control_is_on(&qp->rate))
+        kick_driver(qp, channel);
+    moved |= left;
     *cost += cost_since(sends, packets, bytes);
     if (ops->pump && !qp_device_gone(qp))
         lh_keep_earlier(next, ops->pump(qp->endpoint, channel, now));

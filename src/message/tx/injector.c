@@ -77,7 +77,8 @@ bool injector_window_is_full(const struct tx *tx)
 bool injector_has_room(const struct tx *tx)
 {
     uint64_t limit = queue_limit(tx);
-    return injector_budget_chunks(tx) > 0 && lh_left(limit, lh_sdr_send_queued_bytes(tx->qp)) >= limit / 2;
+    return (tx->blocked || injector_budget_chunks(tx) > 0) &&
+           lh_left(limit, lh_sdr_send_queued_bytes(tx->qp)) >= limit / 2;
 }
 
 static void count_again(struct tx *tx, uint32_t bytes)

@@ -20,7 +20,8 @@ bool injector_window_is_full(const struct tx *tx);
 struct lh_path_view injector_path_view(struct tx *tx, lh_time now);
 /* Whether the oldest in the queue has left, so that timers move on with its wait no more. */
 bool injector_timers_stop(const struct tx *tx);
-/* Room for a good part of the queue: filling it by single chunks would cost a step each. */
+/* Room for a good part of the queue: filling it by single chunks would cost a step each. A blocked list
+ * counts as in flight already: it needs no room in the window. */
 bool injector_has_room(const struct tx *tx);
 /* Lets the segment's machine act. 0, or the positive lh_error with which the caller aborts its message. */
 int injector_run(struct tx *tx, struct tx_segment *segment, lh_time now);

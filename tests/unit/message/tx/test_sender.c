@@ -201,6 +201,28 @@ static void test_a_limited_machine_steps_when_the_window_opens(void **state)
     assert_int_equal(fake.sender_view.budget_chunks, 1);
 }
 
+/* What a blocked list is to send counts as in flight, and may be the last that the window takes. */
+static void test_a_list_is_blocked_when_the_window_is_full(void **state)
+{
+    (void)state;
+    attr.window_bytes = 4 * CHUNK;
+    send_bytes(SLOT, 0);
+    clear_segment(0, 0);
+    fake_next_chunks(0, 2);
+    fake_next_chunks(2, 2);
+    qp.queue_room = 1;
+    (void)step_at(0);
+    assert_non_null(tx.blocked);
+    qp.queued_bytes = (uint64_t)1 << 30;
+    assert_false(sender_has_work(&tx));
+    qp.queued_bytes = 0;
+    qp.queue_full = false;
+    assert_true(sender_has_work(&tx));
+    (void)step_at(1);
+    assert_null(tx.blocked);
+    assert_int_equal(qp.chunk_count, 2);
+}
+
 /* Half the receiver's buffer on a short path; what a fast link holds on a long one. */
 static void test_window_of_a_path(void **state)
 {
@@ -352,6 +374,7 @@ int main(void)
         TX_TEST(test_a_round_trip_that_shrinks),
         TX_TEST(test_lengths_timer),
         TX_TEST(test_a_limited_machine_steps_when_the_window_opens),
+        TX_TEST(test_a_list_is_blocked_when_the_window_is_full),
         TX_TEST(test_window_of_a_path),
         TX_TEST(test_machine_messages_reach_the_living_alone),
         TX_TEST(test_a_blocked_list_that_fails),

@@ -203,21 +203,24 @@ static uint32_t shared_processors(const struct lh_group *group, const uint8_t *r
     return least;
 }
 
-/* Between ranks of a machine what differs is when its scheduler let them run: all have the best. */
-static void level_near(const struct lh_group *group, const uint8_t *rows, struct path_figures *pairs)
+/* Between ranks of a machine what is measured differs by when its scheduler let them run: all have the best of
+ * it. A round trip of 0 is unknown. Rates that attributes name are bounds, and stay as they are. */
+static void level_near(const struct lh_group *group, const uint8_t *rows, bool measured,
+                       struct path_figures *pairs)
 {
-    struct path_figures best = {.rtt_ns = UINT64_MAX};
+    struct path_figures best = {0};
     uint32_t size = group->size;
     for (uint32_t i = 0; i < size * size; i++) {
+        uint64_t rtt_ns = pairs[i].rtt_ns;
         if (!is_near(group, rows, i / size, i % size))
             continue;
-        best.rtt_ns = pairs[i].rtt_ns < best.rtt_ns ? pairs[i].rtt_ns : best.rtt_ns;
+        best.rtt_ns = best.rtt_ns == 0 || (rtt_ns > 0 && rtt_ns < best.rtt_ns) ? rtt_ns : best.rtt_ns;
         best.rate_bps = pairs[i].rate_bps > best.rate_bps ? pairs[i].rate_bps : best.rate_bps;
     }
     for (uint32_t i = 0; i < size * size; i++)
         if (is_near(group, rows, i / size, i % size)) {
             pairs[i].rtt_ns = best.rtt_ns;
-            pairs[i].rate_bps = best.rate_bps;
+            pairs[i].rate_bps = measured ? best.rate_bps : pairs[i].rate_bps;
         }
 }
 
@@ -360,12 +363,12 @@ int paths_agree(struct lh_group *group, const uint8_t *rows, bool measured)
     if (!error) {
         read_rows(group, rows, false, pairs);
         if (measured) {
-            level_near(group, rows, pairs);
+            level_near(group, rows, true, pairs);
             fill_rates(group, pairs);
         } else {
             group->paths.processors = shared_processors(group, rows);
             if (group->paths.processors > 0)
-                level_near(group, rows, pairs);
+                level_near(group, rows, false, pairs);
             error = set_created(group, site_of, pairs);
         }
     }

@@ -159,6 +159,34 @@ static void put_rows(const struct fixture *f, uint32_t processors, bool apart, u
         }
 }
 
+/* What a rank names as the rate from another. */
+static void put_rate(const struct fixture *f, uint32_t rank, uint32_t from, uint64_t rate_bps,
+                     uint8_t *rows)
+{
+    lh_put_be64(rows + (rank * f->group.size + from) * paths_row_bytes(&f->group) / f->group.size + 8,
+                rate_bps);
+}
+
+/* There, too, the lowest rate that one names counts, and a round trip that is not known does not. */
+static void test_figures_of_one_machine(void **state)
+{
+    char sites[4][LH_GROUP_SITE_MAX] = {{0}};
+    uint8_t rows[4 * 4 * 32];
+    struct fixture f;
+    (void)state;
+    set_up(&f, 4, 4, NULL);
+    f.group.sites = sites;
+    put_rows(&f, 2, false, rows);
+    put_rate(&f, 2, 1, 1000000000, rows);
+    put_rate(&f, 3, 1, 100000000000, rows);
+    lh_put_be64(rows + paths_row_bytes(&f.group), 0);
+    assert_int_equal(paths_agree(&f.group, rows, false), 0);
+    assert_int_equal(f.group.paths.inside.rate_bps, 1000000000);
+    assert_int_equal(f.group.paths.inside.rtt_ns, NEAR.rtt_ns);
+    group_order_release(f.group.paths.created.order);
+    tear_down(&f);
+}
+
 /* Ranks that are all on one machine know how many processors it has, and the round trip of a quiet one. */
 static void test_one_machine(void **state)
 {
@@ -260,7 +288,7 @@ int main(void)
         cmocka_unit_test(test_mixed_sites), cmocka_unit_test(test_order),
         cmocka_unit_test(test_measured),    cmocka_unit_test(test_all),
         cmocka_unit_test(test_as_planned),  cmocka_unit_test(test_machine),
-        cmocka_unit_test(test_one_machine),
+        cmocka_unit_test(test_one_machine), cmocka_unit_test(test_figures_of_one_machine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

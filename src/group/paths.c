@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "group/paths.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysinfo.h>
@@ -14,7 +15,7 @@
 
 /* Of a path, in a row: round trip, rate from the other rank: 8 bytes each; loss from it, bytes of a packet,
  * loss to it, whether the other is on this machine: 4 each. Of a rank to itself: what it had measured before,
- * as a round trip, and the processors of its machine, as the last number. */
+ * as a round trip, and as the last two numbers a hash of the processors it may run on, and how many. */
 #define CELL_BYTES   32u
 #define LOSS_UNKNOWN UINT32_MAX
 #define FNV_BASIS    2166136261u
@@ -88,8 +89,8 @@ void paths_free(struct lh_group *group)
 
 struct cell {
     struct path_figures figures;
-    uint32_t loss_back;
-    uint32_t near; /* not 0: on this machine; of a rank to itself, its processors */
+    uint32_t loss_back; /* of a rank to itself, which processors are its own */
+    uint32_t near;      /* not 0: on this machine; of a rank to itself, how many those are */
 };
 
 size_t paths_row_bytes(const struct lh_group *group)
@@ -127,9 +128,28 @@ static struct cell cell_of(struct lh_group *group, uint32_t rank)
     return cell;
 }
 
+static uint32_t hash_of(const uint8_t *data, size_t bytes)
+{
+    uint32_t hash = FNV_BASIS;
+    for (size_t i = 0; i < bytes; i++)
+        hash = (hash ^ data[i]) * FNV_PRIME;
+    return hash ? hash : 1;
+}
+
+/* A container, a batch system or a launcher may allow fewer than the machine has. */
+static struct cell processors_allowed(void)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof set, &set))
+        return (struct cell){.near = (uint32_t)get_nprocs()};
+    return (struct cell){.loss_back = hash_of((const uint8_t *)&set, sizeof set),
+                         .near = (uint32_t)CPU_COUNT(&set)};
+}
+
 void paths_tell_given(struct lh_group *group, const struct lh_group_attr *attr, uint8_t *row)
 {
-    const struct cell own = {.near = (uint32_t)get_nprocs()};
+    const struct cell own = processors_allowed();
     memset(row, 0, paths_row_bytes(group));
     put(&own, row + (size_t)group->rank * CELL_BYTES);
     for (uint32_t r = 0; r < group->size; r++) {
@@ -189,22 +209,31 @@ static bool is_near(const struct lh_group *group, const uint8_t *rows, uint32_t 
            get(rows + ((size_t)other * group->size + one) * CELL_BYTES).near;
 }
 
-/* Of the machine of all; 0: not all are on one. */
-static uint32_t shared_processors(const struct lh_group *group, const uint8_t *rows)
+static struct cell own_cell(const struct lh_group *group, const uint8_t *rows, uint32_t rank)
 {
-    uint32_t least = UINT32_MAX;
-    for (uint32_t one = 0; one < group->size; one++) {
-        uint32_t own = get(rows + ((size_t)one * group->size + one) * CELL_BYTES).near;
-        least = own < least ? own : least;
-        for (uint32_t other = 0; other < one; other++)
-            if (!is_near(group, rows, one, other))
-                return 0;
-    }
-    return least;
+    return get(rows + ((size_t)rank * group->size + rank) * CELL_BYTES);
 }
 
-/* Between ranks of a machine what is measured differs by when its scheduler let them run: all have the best of
- * it. A round trip of 0 is unknown. Rates that attributes name are bounds, and stay as they are. */
+/* Of the machine of all, that some may run on; 0: not all ranks are on one. Those that two sets have in
+ * common count twice. */
+static uint32_t shared_processors(const struct lh_group *group, const uint8_t *rows)
+{
+    uint32_t sum = 0;
+    for (uint32_t one = 0; one < group->size; one++) {
+        const struct cell own = own_cell(group, rows, one);
+        bool told = false;
+        for (uint32_t other = 0; other < one; other++) {
+            if (!is_near(group, rows, one, other))
+                return 0;
+            told |= own_cell(group, rows, other).loss_back == own.loss_back;
+        }
+        sum += told ? 0 : own.near;
+    }
+    return sum;
+}
+
+/* Between ranks of a machine what is measured differs by when its scheduler let them run: all have the best
+ * of it. A round trip of 0 is unknown. Rates that attributes name are bounds, and stay as they are. */
 static void level_near(const struct lh_group *group, const uint8_t *rows, bool measured,
                        struct path_figures *pairs)
 {
@@ -243,14 +272,6 @@ static void read_rows(const struct lh_group *group, const uint8_t *rows, bool ne
 }
 
 /* ---- agreeing ---------------------------------------------------------------------------------------- */
-
-static uint32_t hash_of(const uint8_t *data, size_t bytes)
-{
-    uint32_t hash = FNV_BASIS;
-    for (size_t i = 0; i < bytes; i++)
-        hash = (hash ^ data[i]) * FNV_PRIME;
-    return hash ? hash : 1;
-}
 
 static int find_sites(const struct lh_group *group, const uint8_t *rows, struct path_figures *pairs,
                       uint32_t *site_of)

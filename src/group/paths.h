@@ -28,7 +28,7 @@ struct group_paths {
     uint32_t measured;                  /* hash of what all told; 0: not measured */
     struct group_order *order;          /* of operations that begin; sites: 1 at least */
     bool named;                         /* a rank has a site's name: these are the sites */
-    uint32_t processors;                /* of the machine that all ranks are on; 0: they are on several */
+    uint32_t processors;                /* of the one machine of all, that they may run on; 0: of several */
     struct {
         struct path_figures inside, across;
         struct group_order *order; /* by rank in sites */

@@ -1,5 +1,5 @@
 /*
- * test_sdr_workers.c - what several workers of a QP tell each other, over a simulated network in virtual time.
+ * test_sdr_workers.c - what several workers of a QP tell each other, over a simulated network.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "group/choosing.h"
 
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -187,6 +188,57 @@ static void test_figures_of_one_machine(void **state)
     tear_down(&f);
 }
 
+/* Which processors a rank may run on. */
+static void put_processors(const struct fixture *f, uint32_t rank, uint32_t hash, uint32_t count,
+                           uint8_t *rows)
+{
+    uint8_t *own = rows + rank * (paths_row_bytes(&f->group) + paths_row_bytes(&f->group) / f->group.size);
+    lh_put_be32(own + 24, hash);
+    lh_put_be32(own + 28, count);
+}
+
+/* Ranks that share some, beside others that are bound to one each. */
+static void test_processors_of_ranks(void **state)
+{
+    char sites[4][LH_GROUP_SITE_MAX] = {{0}};
+    uint8_t rows[4 * 4 * 32];
+    struct fixture f;
+    (void)state;
+    set_up(&f, 4, 4, NULL);
+    f.group.sites = sites;
+    put_rows(&f, 0, false, rows);
+    put_processors(&f, 0, 7, 8, rows);
+    put_processors(&f, 1, 7, 8, rows);
+    put_processors(&f, 2, 8, 1, rows);
+    put_processors(&f, 3, 9, 1, rows);
+    assert_int_equal(paths_agree(&f.group, rows, false), 0);
+    assert_int_equal(f.group.paths.processors, 10);
+    group_order_release(f.group.paths.created.order);
+    tear_down(&f);
+}
+
+/* A rank tells of those that it may run on, not of all that the machine has. */
+static void test_a_bound_rank(void **state)
+{
+    static struct lh_group group = {.size = 1};
+    const struct lh_group_attr attr = {0};
+    cpu_set_t all, one;
+    uint8_t row[32], bound[32];
+    (void)state;
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    paths_tell_given(&group, &attr, row);
+    assert_int_equal(lh_get_be32(row + 28), CPU_COUNT(&all));
+    CPU_ZERO(&one);
+    for (size_t cpu = 0; CPU_COUNT(&one) == 0; cpu++)
+        if (CPU_ISSET(cpu, &all))
+            CPU_SET(cpu, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    paths_tell_given(&group, &attr, bound);
+    assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+    assert_int_equal(lh_get_be32(bound + 28), 1);
+    assert_true(CPU_COUNT(&all) == 1 || lh_get_be32(bound + 24) != lh_get_be32(row + 24));
+}
+
 /* Ranks that are all on one machine know how many processors it has, and the round trip of a quiet one. */
 static void test_one_machine(void **state)
 {
@@ -284,11 +336,18 @@ static void test_as_planned(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),       cmocka_unit_test(test_sites),
-        cmocka_unit_test(test_mixed_sites), cmocka_unit_test(test_order),
-        cmocka_unit_test(test_measured),    cmocka_unit_test(test_all),
-        cmocka_unit_test(test_as_planned),  cmocka_unit_test(test_machine),
-        cmocka_unit_test(test_one_machine), cmocka_unit_test(test_figures_of_one_machine),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_sites),
+        cmocka_unit_test(test_mixed_sites),
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_measured),
+        cmocka_unit_test(test_all),
+        cmocka_unit_test(test_as_planned),
+        cmocka_unit_test(test_machine),
+        cmocka_unit_test(test_processors_of_ranks),
+        cmocka_unit_test(test_a_bound_rank),
+        cmocka_unit_test(test_one_machine),
+        cmocka_unit_test(test_figures_of_one_machine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

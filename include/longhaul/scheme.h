@@ -110,9 +110,10 @@ struct lh_sender_view {
     uint32_t budget_chunks; /* maximum to inject in this step */
     bool extra_open;        /* extra chunks may be injected: their clear-to-send has arrived */
     uint32_t encoded;       /* number of completed LH_ACTION_ENCODE of this transfer, in their order */
-    bool data_waits;       /* data of other transfers of the connection can be injected; parity delays it */
-    bool holds_up;         /* half of the connection's slots are in use behind this transfer */
-    uint32_t later_chunks; /* data of other transfers and of further messages that was not injected yet */
+    bool data_waits; /* data of other transfers of the connection can be injected; parity delays it */
+    bool holds_up;   /* half of the connection's slots are in use behind this transfer */
+    bool withdrawn;  /* nothing more is wanted: a scheme with a deadline injects no more, and says so */
+    uint32_t later_chunks;  /* data of other transfers and of further messages that was not injected yet */
     uint32_t flight_chunks; /* in flight, of all transfers of the connection */
 };
 

@@ -124,6 +124,7 @@ void bounded_free(struct bounded *bounded)
     free(bounded->dropped);
     free(bounded->over);
     free(bounded->missing);
+    free(bounded->zeroes);
     free(bounded);
 }
 
@@ -268,28 +269,43 @@ static lh_time expiry_of(const struct lh_collective *op, uint32_t receive)
     return after(op->result.started_ns, end_ns);
 }
 
+lh_time bounded_until(const struct lh_collective *op, uint32_t rank)
+{
+    return bounded_hop(op, rank) ? after(op->result.started_ns, deadline_of(op, rank)) : LH_TIME_NEVER;
+}
+
 /* The deadlines of all hops have passed. */
 static lh_time last_expiry(const struct lh_collective *op)
 {
     lh_time last = op->result.started_ns;
     for (uint32_t r = 0; r < op->group->size; r++)
-        if (bounded_hop(op, r)) {
-            lh_time at = after(op->result.started_ns, deadline_of(op, r));
-            last = at > last ? at : last;
-        }
+        if (bounded_hop(op, r) && bounded_until(op, r) > last)
+            last = bounded_until(op, r);
     return last;
 }
 
 /* ---- giving up ----------------------------------------------------------------------------------------- */
+
+/* In place of pieces of which nothing has come. */
+static int take_zeroes(struct lh_collective *op)
+{
+    uint32_t bytes = 1;
+    if (op->bounded->zeroes)
+        return 0;
+    for (uint32_t i = 0; i < op->pieces.receive_count; i++)
+        bytes = op->pieces.receives[i].bytes > bytes ? op->pieces.receives[i].bytes : bytes;
+    op->bounded->zeroes = calloc(1, bytes);
+    return op->bounded->zeroes ? 0 : lh_fail(LH_ENOMEM, "no memory for a piece of %u bytes", bytes);
+}
 
 static int give_up(struct lh_collective *op, uint32_t receive)
 {
     struct arrival *arrival = &op->arrivals[receive];
     const struct piece *piece = &op->pieces.receives[receive];
     if (!arrival->arrived) {
-        arrival->copy = calloc(1, piece->bytes);
-        if (!arrival->copy)
-            return lh_fail(LH_ENOMEM, "no memory for a piece of %u bytes", piece->bytes);
+        int error = take_zeroes(op);
+        if (error)
+            return error;
         arrival->arrived = true;
         op->peers[piece->peer].left--;
     }
@@ -339,6 +355,47 @@ static int give_up_due(struct lh_collective *op, lh_time now)
             lh_keep_earlier(&bounded->next_at, at);
     }
     return 0;
+}
+
+/* Whose piece a message has. */
+struct due {
+    const struct lh_collective *op;
+    uint32_t rank;
+    lh_time now;
+};
+
+static bool is_due(const struct lh_collective *op, uint32_t receive, lh_time now)
+{
+    return is_awaited(op, receive) && expiry_of(op, receive) <= now;
+}
+
+/* Whether a message's tag is that of a piece that is given up now. */
+static bool has_due(const void *context, uint64_t encoded)
+{
+    const struct due *due = context;
+    const struct op_peer *peer = &due->op->peers[due->rank];
+    struct tag tag;
+    if (!tag_decode(encoded, &tag) || tag.kind != TAG_PIECE || tag.group != due->op->group->id ||
+        tag.operation != due->op->number)
+        return false;
+    uint32_t number = tag.piece & (BOUNDED_PIECES_MAX - 1);
+    return number < peer->receives &&
+           is_due(due->op, due->op->receives_of[peer->first_receive + number], due->now);
+}
+
+bool bounded_end_due(const struct lh_collective *op, lh_time now)
+{
+    uint32_t last = LH_NO_RANK;
+    for (uint32_t i = op->bounded->pending; i < op->pieces.receive_count && now >= op->bounded->next_at;
+         i++) {
+        uint32_t rank = op->pieces.receives[i].peer;
+        if (rank == last || !is_due(op, i, now))
+            continue;
+        const struct due due = {op, rank, now};
+        link_end_receives(group_link(op->group, rank), has_due, &due);
+        last = rank;
+    }
+    return last != LH_NO_RANK;
 }
 
 int bounded_on_expired(struct lh_collective *op, lh_time now)
@@ -514,7 +571,7 @@ void bounded_apply(struct lh_collective *op, uint32_t receive, uint8_t *data)
             }
             if (!piece->reduce)
                 store(op, block, g, data + offset, bytes, count);
-            else if (count == 0)
+            else if (count == 0 && data != op->bounded->zeroes)
                 memset(data + offset, 0, bytes);
             if (piece->reduce)
                 add(op, block, g, count);

@@ -53,6 +53,7 @@ struct bounded {
     bool *dropped;               /* by send: it was not sent */
     bool *over;                  /* by rank: it needs nothing more */
     uint64_t *missing;           /* by rank: bytes that did not come of what it sent */
+    uint8_t *zeroes;             /* as long as any piece; NULL: none was given up */
     lh_time deadline_ns;         /* where it is learned; LH_TIME_NEVER: there is none yet */
     bool expired;                /* the deadline of all has passed */
     struct group_timeout_operation learned;
@@ -99,6 +100,10 @@ void bounded_apply(struct lh_collective *op, uint32_t receive, uint8_t *data);
 int bounded_on_over(struct lh_collective *op, uint32_t rank, const uint8_t *data, size_t bytes);
 /* What a peer has sent and is not here was not kept. -LH_ENOMEM. */
 int bounded_on_lost(struct lh_collective *op, uint32_t rank);
+/* The moment after which nothing leaves for a rank over such a hop. */
+lh_time bounded_until(const struct lh_collective *op, uint32_t rank);
+/* Messages with pieces that are due arrive as they are: whether some may be in the queue. */
+bool bounded_end_due(const struct lh_collective *op, lh_time now);
 /* Gives up what is due. -LH_ENOMEM. */
 int bounded_on_expired(struct lh_collective *op, lh_time now);
 /* The next moment at which something is; LH_TIME_NEVER: none. */

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "base/big_endian.h"
+#include "base/earlier.h"
 #include "base/error.h"
 
 /* Sends in flight: a peer's buffers twice, so that the next are there when it posts them again. */
@@ -266,10 +267,24 @@ static void copy_parts(uint8_t *to, const struct lh_part *parts, uint32_t count)
     }
 }
 
-int link_send(struct link *link, enum lane lane, const struct tag *tag, const struct lh_part *parts,
-              uint32_t count, struct sent_list *owner)
+lh_time link_withdraws_at(const struct link *link)
 {
-    size_t bytes = sum_of(parts, count), copied = owner ? 0 : bytes;
+    return link->losable.count > 0 ? link->withdraws_at : LH_TIME_NEVER;
+}
+
+static void keep_losable(struct link *link, struct sent *sent, const struct link_message *message)
+{
+    sent->until = message->until;
+    sent->group = message->tag.group;
+    sent->operation = message->tag.operation;
+    link->withdraws_at = lh_earlier(link_withdraws_at(link), sent->until);
+    sent_add(&link->losable, sent);
+}
+
+int link_send(struct link *link, enum lane lane, const struct link_message *in)
+{
+    bool losable = lane == LANE_BOUNDED && !in->owner;
+    size_t bytes = sum_of(in->parts, in->count), copied = in->owner ? 0 : bytes;
     struct sent *sent = sent_take(&link->copies, copied);
     if (!sent)
         return lh_fail(LH_ENOMEM, "group: no memory for a message of %zu bytes", bytes);
@@ -277,26 +292,52 @@ int link_send(struct link *link, enum lane lane, const struct tag *tag, const st
     sent->lane = lane;
     sent->copied_bytes = copied;
     const struct lh_part one = {.address = sent->data, .bytes = copied};
-    struct lh_message message = {.parts = parts,
-                                 .count = count,
-                                 .tag = tag_encode(tag),
+    struct lh_message message = {.parts = in->parts,
+                                 .count = in->count,
+                                 .tag = tag_encode(&in->tag),
                                  .queue = link->queue,
                                  .user = (uint64_t)(uintptr_t)sent};
-    if (!owner) {
-        copy_parts(sent->data, parts, count);
+    if (!in->owner) {
+        copy_parts(sent->data, in->parts, in->count);
         message.parts = &one;
         message.count = 1;
     }
-    int error = lh_sendmsg(link->lanes[lane].connection, &message, owner ? &sent->request : NULL);
+    int error =
+        lh_sendmsg(link->lanes[lane].connection, &message, in->owner || losable ? &sent->request : NULL);
     if (error) {
         sent_give(&link->copies, sent);
         return error;
     }
-    if (owner)
-        sent_add(owner, sent);
+    if (in->owner)
+        sent_add(in->owner, sent);
+    else if (losable)
+        keep_losable(link, sent, in);
     link->lanes[lane].unacknowledged++;
     link->copied_bytes += copied;
     return 0;
+}
+
+void link_withdraw_late(struct link *link, lh_time now)
+{
+    lh_time next = LH_TIME_NEVER;
+    if (link_withdraws_at(link) > now)
+        return;
+    for (struct sent *sent = link->losable.first; sent; sent = sent->next) {
+        if (sent->until > now) {
+            lh_keep_earlier(&next, sent->until);
+            continue;
+        }
+        sent->until = LH_TIME_NEVER;
+        early_end_send(sent->request);
+    }
+    link->withdraws_at = next;
+}
+
+void link_withdraw_of(struct link *link, uint32_t group, uint32_t operation)
+{
+    for (struct sent *sent = link->losable.first; sent; sent = sent->next)
+        if (sent->group == group && sent->operation == operation)
+            early_end_send(sent->request);
 }
 
 static bool may_send_control(const struct link *link, size_t bytes)
@@ -309,7 +350,8 @@ static bool may_send_control(const struct link *link, size_t bytes)
 static int send_now(struct link *link, const struct tag *tag, const void *body, size_t bytes)
 {
     const struct lh_part part = {.address = (void *)(uintptr_t)body, .bytes = bytes};
-    return link_send(link, link_lane_of(link, bytes, false), tag, &part, 1, NULL);
+    const struct link_message message = {.tag = *tag, .parts = &part, .count = 1};
+    return link_send(link, link_lane_of(link, bytes, false), &message);
 }
 
 static int send_later(struct link *link, const struct tag *tag, const void *body, size_t bytes)
@@ -430,6 +472,12 @@ struct loss *link_on_received(struct bounce *bounce, const struct lh_result *res
     if (bounce->lane != LANE_SMALL && lane->connection)
         post_spare(bounce->link, lane); /* a connection that has ended says so by its entries */
     return loss;
+}
+
+void link_end_receives(struct link *link, deadline_ends *ends, const void *context)
+{
+    if (link->lanes[LANE_BOUNDED].connection)
+        early_end_receives(link->lanes[LANE_BOUNDED].connection, ends, context);
 }
 
 void link_on_piece(struct link *link, const struct tag *tag, size_t bytes, lh_time now)

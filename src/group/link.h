@@ -21,6 +21,7 @@
 #include "group/loss.h"
 #include "group/sent.h"
 #include "group/tag.h"
+#include "message/early_end.h"
 
 #define LINK_SMALL_BYTES  4096u /* of a message that needs no clear-to-send */
 #define LINK_SMALL_PLACES 64u
@@ -96,6 +97,8 @@ struct link {
     lh_time deadline_ns; /* of operations over LANE_BOUNDED */
     size_t copied_bytes;
     struct sent_store copies;
+    struct sent_list losable; /* messages over LANE_BOUNDED that have not left, */
+    lh_time withdraws_at;     /* of which, if there are any, some are withdrawn then */
     struct link_train train;
     uint32_t early[LANES];   /* messages sent of operations that the peer has not begun */
     size_t kept_bytes;       /* of messages from the peer that are early here */
@@ -137,9 +140,21 @@ bool link_may_send(const struct link *link, enum lane lane);
 /* Whether the memory of a message would better be copied: its acknowledgement is too far away to wait for
  * it, or it may never leave. */
 bool link_copies(struct link *link, enum lane lane, size_t bytes);
-/* Sends parts. owner: waits until they are acknowledged; NULL: they are copied. -LH_EAGAIN: not now. */
-int link_send(struct link *link, enum lane lane, const struct tag *tag, const struct lh_part *parts,
-              uint32_t count, struct sent_list *owner);
+struct link_message {
+    struct tag tag;
+    const struct lh_part *parts;
+    uint32_t count;
+    struct sent_list *owner; /* waits until they are acknowledged; NULL: they are copied */
+    lh_time until;           /* over LANE_BOUNDED, copied: what has not left by then never does */
+};
+/* -LH_EAGAIN: not now. */
+int link_send(struct link *link, enum lane lane, const struct link_message *message);
+/* When some of what was sent over LANE_BOUNDED is late; LH_TIME_NEVER: none is. */
+lh_time link_withdraws_at(const struct link *link);
+/* What was sent over LANE_BOUNDED, and has not left in time, never does. */
+void link_withdraw_late(struct link *link, lh_time now);
+/* Nor does what was sent so for an operation that is over at the peer. */
+void link_withdraw_of(struct link *link, uint32_t group, uint32_t operation);
 /* A short message that is copied. With as many in flight as there may be it waits; so none is lost.
  * -LH_EPEER: so many wait that the link has overflowed, and counts as failed. */
 int link_send_control(struct link *link, const struct tag *tag, const void *body, size_t bytes);
@@ -155,6 +170,8 @@ int link_repost(struct bounce *bounce);
 /* A message has arrived in it, or none ever will: posts others in its place. What is missing of it is the
  * caller's, for loss_free(); NULL: nothing. */
 struct loss *link_on_received(struct bounce *bounce, const struct lh_result *result);
+/* Messages over LANE_BOUNDED, whose tags `ends` chooses, arrive as they are. */
+void link_end_receives(struct link *link, deadline_ends *ends, const void *context);
 /* A piece of an operation has arrived over LANE_BULK. */
 void link_on_piece(struct link *link, const struct tag *tag, size_t bytes, lh_time now);
 /* Whether buffers of a lane are so few that a message should be copied elsewhere, and its buffer posted

@@ -308,6 +308,8 @@ static enum delivery deliver(struct mesh *mesh, struct message *message)
     struct lh_collective *op = find_operation(group, tag->operation);
     if (!op && tag_operation_ahead(tag->operation, group->next_operation) >= 0)
         return TOO_EARLY;
+    if (tag->kind == TAG_OVER)
+        link_withdraw_of(message->link, tag->group, tag->operation);
     if (!op && tag->kind == TAG_SIGNATURE)
         deliver_late_signature(group, rank, message);
     if (!op)
@@ -523,17 +525,42 @@ static void on_deadline_expired(struct lh_collective *op)
     mesh_abort(op, -LH_ETIMEDOUT, rank, text);
 }
 
+/* Takes entries of the queue as long as there are more. */
+static uint32_t take_entries(struct mesh *mesh)
+{
+    struct lh_completion entries[ENTRIES];
+    uint32_t sum = 0;
+    int n = ENTRIES;
+    while (n == (int)ENTRIES) { /* the queue is bounded, and reposted receives take a while */
+        n = lh_poll(mesh->queue, entries, ENTRIES);
+        if (n <= 0)
+            break;
+        mesh_on_entries(mesh, entries, (uint32_t)n);
+        sum += (uint32_t)n;
+    }
+    return sum;
+}
+
 static void expire(struct lh_collective *op, lh_time now)
 {
-    int error = op->bounded ? bounded_on_expired(op, now) : 0;
+    if (op->bounded && bounded_end_due(op, now))
+        take_entries(op->group->mesh);
+    int error = op->bounded && op->state == OP_RUNNING ? bounded_on_expired(op, now) : 0;
     if (error)
         mesh_abort(op, error, LH_NO_RANK, lh_last_error());
+}
+
+static void withdraw_late(struct mesh *mesh, lh_time now)
+{
+    for (uint32_t r = 0; r < mesh->size; r++)
+        link_withdraw_late(&mesh->links[r], now);
 }
 
 static void run_all(struct mesh *mesh)
 {
     lh_time now = mesh_now(mesh);
     fail_overflowed(mesh);
+    withdraw_late(mesh, now);
     for (struct lh_group *group = mesh->first_group; group; group = group->next)
         for (struct lh_collective *op = group->first_op; op; op = op->next) {
             if (op->state == OP_RUNNING)
@@ -547,16 +574,7 @@ static void run_all(struct mesh *mesh)
 
 uint32_t mesh_poll(struct mesh *mesh)
 {
-    struct lh_completion entries[ENTRIES];
-    uint32_t sum = 0;
-    int n = ENTRIES;
-    while (n == (int)ENTRIES) { /* the queue is bounded, and reposted receives take a while */
-        n = lh_poll(mesh->queue, entries, ENTRIES);
-        if (n <= 0)
-            break;
-        mesh_on_entries(mesh, entries, (uint32_t)n);
-        sum += (uint32_t)n;
-    }
+    uint32_t sum = take_entries(mesh);
     run_all(mesh);
     return sum;
 }
@@ -571,6 +589,8 @@ lh_time mesh_next_deadline(const struct mesh *mesh)
             if (op->state == OP_RUNNING && op->bounded)
                 lh_keep_earlier(&next, bounded_next(op));
         }
+    for (uint32_t r = 0; r < mesh->size; r++)
+        lh_keep_earlier(&next, link_withdraws_at(&mesh->links[r]));
     return next;
 }
 

@@ -12,6 +12,7 @@
 #include "group/deadlines.h"
 #include "group/operation_create.h"
 #include "message/completion_queue.h"
+#include "message/engine.h"
 
 /* Of a piece of 4 MiB, in blocks that end with a part of a granule. */
 #define COUNTS_BYTES_MAX (2u * ((4u << 20) / GRANULE_BYTES + PIECE_BLOCKS_MAX))
@@ -128,7 +129,14 @@ static int send_piece(struct lh_collective *op, const struct piece *piece)
         return error;
     tag.kind = TAG_PIECE;
     tag.piece = of_piece;
-    return link_send(link, lane, &tag, parts, count, copies(op, piece, lane) ? NULL : &op->waiting);
+    const struct link_message message = {
+        .tag = tag,
+        .parts = parts,
+        .count = count,
+        .owner = copies(op, piece, lane) ? NULL : &op->waiting,
+        .until = op->bounded ? bounded_until(op, piece->peer) : LH_TIME_NEVER,
+    };
+    return link_send(link, lane, &message);
 }
 
 /* A peer that has not begun takes only so much. */
@@ -258,6 +266,8 @@ static void apply(struct lh_collective *op, uint32_t receive)
     const struct piece *piece = &op->pieces.receives[receive];
     struct arrival *arrival = &op->arrivals[receive];
     uint8_t *data = arrival->bounce ? arrival->bounce->memory : arrival->copy;
+    if (!data && op->bounded)
+        data = op->bounded->zeroes;
     op->result.bytes_received += piece->bytes;
     if (op->bounded)
         bounded_apply(op, receive, data);
@@ -467,7 +477,7 @@ int op_run(struct lh_collective *op, lh_time now, uint32_t *rank)
             digests_compare(op->comparison.digests, op->group->size, op->comparison.buffers,
                             op->comparison.differs);
         past_note(&op->group->past, op->number, &op->signature);
-        end(op, now, 0);
+        end(op, lh_sdr_now(op->group->mesh->engine->context), 0); /* decoding took a while */
     }
     return 0;
 }

@@ -18,8 +18,11 @@ struct sent {
     struct link *link;
     struct sent *next; /* in the list of who waits, or of the spare ones */
     struct sent *previous;
-    struct lh_request *request; /* NULL: it was copied */
+    struct lh_request *request; /* NULL: it was copied, and leaves */
     struct sent_list *owner;    /* NULL: nobody waits */
+    lh_time until;              /* of the link's list: nothing of it leaves after that */
+    uint32_t group;             /* likewise: what it is of */
+    uint32_t operation;
     uint32_t lane;
     size_t copied_bytes;
     size_t capacity; /* of data */

@@ -4,7 +4,7 @@
  *   engine.c         what connections share, and the calls of longhaul/engine.h
  *   connection.c     open, attach, close, and what can be asked
  *   blob.c           the blob that lh_attach() takes; attaching
- *   messages.c       lh_send, lh_recv, lh_cancel
+ *   messages.c       lh_send, lh_recv, lh_cancel, early ends
  *   requests.c       waiting, testing
  *   completion_queue.c   the calls of longhaul/queue.h; completion_ring.c: entries, and who waits for them
  *   spin_wait.c      a thread that waits spins before it sleeps

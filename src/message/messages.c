@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "message/blob.h"
 #include "message/connection.h"
+#include "message/early_end.h"
 #include "message/effects.h"
 #include "message/own_messages.h"
 #include "message/rx/receiver.h"
@@ -187,6 +188,13 @@ int lh_post_recv(struct lh_connection *connection, void *buffer, size_t room, st
     return post(connection, &part, queue, user, false, request);
 }
 
+static void carry_out(struct lh_connection *c)
+{
+    effects_carry_out(c);
+    c->needs_step = true;
+    sdr_qp_driver_kick(c->qp);
+}
+
 static void cancel_locked(struct lh_connection *c, struct lh_request *request)
 {
     lh_time now = lh_sdr_now(c->context);
@@ -196,9 +204,7 @@ static void cancel_locked(struct lh_connection *c, struct lh_request *request)
         sender_cancel(&c->tx, request->message, now);
     else if (!matching_cancel(c, &request->part, now))
         receiver_cancel(&c->rx, request->message, now);
-    effects_carry_out(c);
-    c->needs_step = true;
-    sdr_qp_driver_kick(c->qp);
+    carry_out(c);
 }
 
 static void cancel(struct lh_request *request, bool is_freed)
@@ -225,4 +231,29 @@ void lh_request_free(struct lh_request *request)
         return;
     cancel(request, true);
     request_give(request);
+}
+
+/* ---- early ends -------------------------------------------------------------------------------------- */
+
+void early_end_send(struct lh_request *request)
+{
+    struct request_table *table = request->table;
+    pthread_mutex_lock(&table->lock);
+    /* A closed connection has ended all its requests. */
+    if (atomic_load(&request->state) == REQUEST_PENDING) {
+        struct lh_connection *c = table->connection;
+        sender_withdraw(&c->tx, request->message, lh_sdr_now(c->context));
+        carry_out(c);
+    }
+    pthread_mutex_unlock(&table->lock);
+}
+
+void early_end_receives(struct lh_connection *c, deadline_ends *ends, const void *context)
+{
+    pthread_mutex_lock(&c->requests->lock);
+    if (c->attached && !c->error) {
+        deadline_end_some(&c->rx, ends, context, lh_sdr_now(c->context));
+        carry_out(c);
+    }
+    pthread_mutex_unlock(&c->requests->lock);
 }

@@ -108,6 +108,19 @@ bool deadline_waits(const struct rx *rx)
     return partial_is_allowed(rx) && rx->oldest != rx->next;
 }
 
+void deadline_end_some(struct rx *rx, deadline_ends *ends, const void *context, lh_time now)
+{
+    if (!partial_is_allowed(rx))
+        return;
+    for (uint32_t n = rx->oldest; n != rx->next; n++) { /* at most MESSAGES_MAX */
+        struct rx_message *message = rx_message_at(rx, n);
+        if (waits(rx, message) && message->bytes != MESSAGE_BYTES_UNKNOWN &&
+            message->end != LH_END_DEADLINE && ends(context, message->tag))
+            end_message(rx, message, now);
+    }
+    decoding_finish(rx, now);
+}
+
 static bool has_begun(const struct rx *rx, const struct rx_message *message)
 {
     for (uint32_t n = rx->segment_oldest; n != rx->segment_next; n++) { /* at most attr.slots */

@@ -22,6 +22,9 @@ void deadline_step(struct rx *rx, lh_time now, lh_time *next);
 void deadline_on_posted(struct rx *rx, lh_time now, lh_time *next);
 /* Whether messages with a deadline are pending: the peer may close when all of them has left. */
 bool deadline_waits(const struct rx *rx);
+/* Those whose tag the peer has announced, and `ends` chooses, are delivered as they are. */
+typedef bool deadline_ends(const void *context, uint64_t tag);
+void deadline_end_some(struct rx *rx, deadline_ends *ends, const void *context, lh_time now);
 /* The peer has closed the connection: those of which something came are delivered as they are. */
 void deadline_on_closed(struct rx *rx, lh_time now);
 

@@ -249,6 +249,7 @@ static void step_machine(struct tx *tx, struct tx_segment *segment, lh_time now)
     view.budget_chunks = tx->closed ? 0 : injector_budget_chunks(tx);
     view.extra_open = segment->coded.handle != NULL;
     view.encoded = segment->coded.encoded;
+    view.withdrawn = segment->withdrawn;
     backlog_view(tx, segment, &view);
     actions->count = 0;
     actions->next_ns = LH_TIME_NEVER;
@@ -347,6 +348,22 @@ bool injector_has_left(struct tx *tx, struct tx_segment *segment)
     segment->leaving = false;
     tx->leaving--;
     return true;
+}
+
+static void drop_queued(struct sdr_send_handle *handle, bool *ended)
+{
+    if (!handle)
+        return;
+    lh_sdr_streaming_send_abort(handle);
+    *ended = true;
+}
+
+void injector_drop_queued(struct tx *tx, struct tx_segment *segment)
+{
+    if (tx->blocked == segment)
+        return; /* the rest of its list is to be carried out */
+    drop_queued(segment->handle, &segment->ended);
+    drop_queued(segment->coded.handle, &segment->coded.ended);
 }
 
 /* Ends a send, if there is one, and gives the buffer back that it sent from, if it is ours, when nothing

@@ -35,6 +35,8 @@ void injector_collect(struct tx *tx, lh_time now);
 void injector_collect_ended(struct tx *tx);
 /* Whether all that a leaving segment injected has left; it is not leaving any more then. */
 bool injector_has_left(struct tx *tx, struct tx_segment *segment);
+/* Drops what the segment has in the queue, unless it blocks: nothing is added to it any more. */
+void injector_drop_queued(struct tx *tx, struct tx_segment *segment);
 /* Nothing of the segment's payload is read any more when this returns. */
 void injector_end_segment(struct tx *tx, struct tx_segment *segment);
 /* The queue pair is gone, and with it what was still ending. */

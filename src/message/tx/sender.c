@@ -126,6 +126,28 @@ void sender_cancel(struct tx *tx, uint32_t number, lh_time now)
     cancel_message(tx, tx_message_at(tx, number), LH_ECANCELED, now);
 }
 
+static void withdraw_segment(struct tx *tx, struct tx_segment *segment)
+{
+    segment->withdrawn = true;
+    segment->needs_step = true;
+    backlog_on_segment_over(tx, segment);
+    injector_drop_queued(tx, segment);
+}
+
+void sender_withdraw(struct tx *tx, uint32_t number, lh_time now)
+{
+    struct tx_message *message = tx_message_at(tx, number);
+    if (message->started < message->segments) {
+        cancel_message(tx, message, LH_ECANCELED, now);
+        return;
+    }
+    for (uint32_t n = tx->segment_oldest; n != tx->segment_next; n++) { /* at most attr.slots */
+        struct tx_segment *segment = tx_segment_at(tx, n);
+        if (segment->active && !segment->sent && segment->message == number && segment->scheme->deadline)
+            withdraw_segment(tx, segment);
+    }
+}
+
 void sender_end_all(struct tx *tx, int error, lh_time now)
 {
     for (uint32_t n = tx->oldest; n != tx->next; n++) { /* at most MESSAGES_MAX */

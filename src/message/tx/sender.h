@@ -31,6 +31,9 @@ void sender_send(struct tx *tx, struct message_request *request, const struct tx
                  lh_time now);
 /* The request of this message, which is pending, is canceled. */
 void sender_cancel(struct tx *tx, uint32_t number, lh_time now);
+/* Nothing more of this message, which is pending, is to leave: what has begun ends with what was injected, by
+ * a scheme with a deadline, and else as it is; what has not is canceled. */
+void sender_withdraw(struct tx *tx, uint32_t number, lh_time now);
 /* All requests that are pending end with this error (negative). */
 void sender_end_all(struct tx *tx, int error, lh_time now);
 /* After that, when the connection has ended: the peer is told nothing any more. Again until nothing is held

@@ -96,6 +96,7 @@ struct tx_segment {
     bool leaving;        /* all of it was injected, and has not left yet */
     bool ended;          /* nothing is added to its send */
     bool sent;           /* it has left */
+    bool withdrawn;      /* nothing more of it is injected */
     bool moves;          /* next_ns, until the oldest that waited when its machine ran has left: */
     uint32_t sequence;
     uint32_t message;

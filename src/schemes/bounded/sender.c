@@ -190,7 +190,7 @@ void bounded_sender_step(void *state, const struct lh_sender_view *view, struct 
 {
     struct bounded_sender *sender = state;
     struct sr_timing timing = sr_timing_of(&view->path);
-    sender->given_up |= give_up_expiry(sender, &timing) <= view->now;
+    sender->given_up |= view->withdrawn || give_up_expiry(sender, &timing) <= view->now;
     if (sr_after(sender->last.at_ns, timing.overdue_ns) <= view->now)
         on_passed_expired(sender, view->now);
     if (!sender->given_up) {

@@ -2,6 +2,8 @@
  * sender.h - the sender's machine of bounded completion: each chunk once, then its parity, then END.
  * Nothing is sent again.
  *
+ * One that is withdrawn ends with what was injected: END says so.
+ *
  * What is in flight is what was injected but for what an ACK says has passed, and for what was injected an
  * overdue round trip ago: ACKs are few, they may be lost, and so may be all that they would speak of.
  *

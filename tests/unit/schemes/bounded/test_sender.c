@@ -161,6 +161,24 @@ static void test_gives_up_behind_the_deadline(void **state)
     free(bench.state);
 }
 
+/* What was injected is all that leaves, and END says so. */
+static void test_withdrawn(void **state)
+{
+    (void)state;
+    struct bench bench;
+    bool sent;
+    setup(&bench, "deadline=none");
+    assert_int_equal(step(&bench, 4, &sent), 4);
+    assert_false(sent);
+    bench.view.withdrawn = true;
+    assert_int_equal(step(&bench, 10, &sent), 0);
+    assert_true(sent && bench.ends == 1);
+    bench.view.now += RTT;
+    assert_int_equal(step(&bench, 10, &sent), 0);
+    assert_false(sent);
+    free(bench.state);
+}
+
 static void test_parity_follows(void **state)
 {
     (void)state;
@@ -188,6 +206,7 @@ int main(void)
         cmocka_unit_test(test_ends_are_close_at_first),
         cmocka_unit_test(test_in_flight),
         cmocka_unit_test(test_gives_up_behind_the_deadline),
+        cmocka_unit_test(test_withdrawn),
         cmocka_unit_test(test_parity_follows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,7 +18,7 @@ PHRASES = {
     "fit with": (r"fits? with", "A: exceeds B (use C)"),
     "give up": (r"(gives?|gave|giving|given) up", "abort, time out"),
     "goodbye": (r"goodbyes?", "close, FIN"),
-    "guess": (r"guess(es|ed|ing)?", "speculative placement"),
+    "guess": (r"guess(es|ed|ing)?", "estimate, prediction"),
     "heard": (r"hears?|heard", "receive, learn"),
     "how many": (r"how many(?! times)", "number of X, N X"),
     "hungry": (r"hungry|starv(ed|es|ing)", "budget limited, window limited"),

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "message/connection.h"
+#include "message/early_end.h"
 #include "support/connection_pair.h"
 
 #define MTU   1024u
@@ -297,6 +298,110 @@ static void bad_deadlines(void **state)
     assert_non_null(strstr(lh_last_error(), "match_tags"));
 }
 
+/* ---- ends that somebody else chooses ----------------------------------------------------------------- */
+
+#define SLOW_LINK "rtt=10ms,rate=10Mbit" /* a slot takes 13 ms */
+
+static const char *const endless[] = {"bounded:deadline=none", "bounded:deadline=none,code=xor,k=4,m=1"};
+
+static struct connection_pair open_slow(const char *reliability)
+{
+    struct lh_attr attr;
+    connection_pair_attr(&attr);
+    attr.reliability = reliability;
+    attr.rate_bps = 10000000; /* what waits for its turn waits at the sender */
+    return open_with(SLOW_LINK, &attr, 3);
+}
+
+static void next_is_whole(struct connection_pair *pair)
+{
+    struct bounded_exchange x;
+    post(pair, &x, SLOT - 5, SLOT);
+    start_send(pair, &x);
+    wait_for(pair, &x);
+    assert_int_equal(x.delivery.end, LH_END_WHOLE);
+    check_bytes(&x, OLD);
+    finish(pair, &x);
+}
+
+/* What has left counts, and the receiver learns that nothing more comes. */
+static void a_send_is_withdrawn(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof endless / sizeof *endless; i++) {
+        struct connection_pair pair = open_slow(endless[i]);
+        struct bounded_exchange x;
+        post(&pair, &x, SLOT, SLOT);
+        start_send(&pair, &x);
+        connection_pair_run(&pair, 20 * LH_NS_PER_MS); /* it begins after 15 */
+        early_end_send(x.send);
+        wait_for(&pair, &x);
+        assert_int_equal(x.delivery.end, LH_END_LAST);
+        assert_true(x.delivery.arrived_bytes > 0 && x.delivery.missing_bytes > 0);
+        check_bytes(&x, OLD);
+        finish(&pair, &x);
+        next_is_whole(&pair);
+        connection_pair_close(&pair);
+    }
+}
+
+/* It takes its receive with it, as one that is canceled. */
+static void a_send_is_withdrawn_that_has_not_begun(void **state)
+{
+    (void)state;
+    struct connection_pair pair = open_slow(endless[0]);
+    struct bounded_exchange x;
+    uint8_t *data = connection_pair_bytes(SLOT, 1);
+    struct lh_request *send = connection_pair_send(&pair, 0, data, SLOT);
+    connection_pair_run(&pair, 20 * LH_NS_PER_MS);
+    early_end_send(send);
+    assert_int_equal(connection_pair_finish(&pair, send).error, -LH_ECANCELED);
+    free(data);
+    post(&pair, &x, SLOT, SLOT);
+    assert_int_equal(connection_pair_finish(&pair, x.recv).error, -LH_ECANCELED);
+    for (size_t i = 0; i <= x.room; i++)
+        assert_int_equal(x.buffer[i], OLD);
+    x.recv = NULL;
+    finish(&pair, &x);
+    next_is_whole(&pair);
+    connection_pair_close(&pair);
+}
+
+static bool has_tag(const void *context, uint64_t tag)
+{
+    return tag == *(const uint64_t *)context;
+}
+
+/* One that was chosen by its tag is done at once with what has come; nothing changes its buffer later, and
+ * its sender is told. */
+static void a_receive_ends_as_it_is(void **state)
+{
+    (void)state;
+    const uint64_t tag = 7, other = 8;
+    for (size_t i = 0; i < sizeof endless / sizeof *endless; i++) {
+        struct connection_pair pair = open_slow(endless[i]);
+        struct bounded_exchange x;
+        post(&pair, &x, SLOT, SLOT);
+        const struct lh_part part = {.address = x.data, .bytes = x.bytes};
+        const struct lh_message message = {.parts = &part, .count = 1, .tag = tag};
+        assert_int_equal(lh_sendmsg(pair.ends[0], &message, &x.send), 0);
+        connection_pair_run(&pair, 25 * LH_NS_PER_MS);
+        early_end_receives(pair.ends[1], has_tag, &other);
+        assert_int_equal(lh_test(x.recv, NULL), 0);
+        early_end_receives(pair.ends[1], has_tag, &tag);
+        assert_int_equal(lh_test(x.recv, NULL), 1);
+        connection_pair_run(&pair, 100 * LH_NS_PER_MS);
+        wait_for(&pair, &x);
+        assert_int_equal(x.received.tag, tag);
+        assert_int_equal(x.delivery.end, LH_END_DEADLINE);
+        assert_true(x.delivery.arrived_bytes > 0 && x.delivery.missing_bytes > 0);
+        check_bytes(&x, OLD);
+        finish(&pair, &x);
+        next_is_whole(&pair);
+        connection_pair_close(&pair);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -307,6 +412,9 @@ int main(void)
         cmocka_unit_test(the_next_message_preempts),
         cmocka_unit_test(the_sender_is_done_when_all_has_left),
         cmocka_unit_test(bad_deadlines),
+        cmocka_unit_test(a_send_is_withdrawn),
+        cmocka_unit_test(a_send_is_withdrawn_that_has_not_begun),
+        cmocka_unit_test(a_receive_ends_as_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

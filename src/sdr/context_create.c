@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <assert.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -182,8 +183,11 @@ struct sdr_context *sdr_context_create(const char *dev_name, struct sdr_dev_attr
 {
     struct lh_context_attr attr = {0};
     if (dev_attr && dev_attr->num_channels) {
-        /* The SDK wants a worker a channel; more workers than CPUs would only take turns. */
-        long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+        /* The SDK wants a worker a channel; more workers than CPUs that they may run on would only take
+         * turns. */
+        cpu_set_t set;
+        long cpus =
+            sched_getaffinity(0, sizeof set, &set) ? sysconf(_SC_NPROCESSORS_ONLN) : CPU_COUNT(&set);
         attr.channels = dev_attr->num_channels;
         attr.workers = cpus > 0 && (uint32_t)cpus < attr.channels ? (uint32_t)cpus : attr.channels;
     }

@@ -25,6 +25,8 @@
 
 #include <longhaul/sdr_ext.h>
 
+#include "sdr/context.h"
+
 #define CHANNELS      8u
 #define SLOTS_LOG     3u
 #define SLOTS         (1u << SLOTS_LOG)
@@ -286,6 +288,25 @@ static void test_benchmark_over_ipv4(void **state)
     run_benchmark(ipv4, MESSAGES / 4);
 }
 
+/* In a container, or bound to a CPU, more workers would only take turns. */
+static void test_workers_of_a_bound_caller(void **state)
+{
+    struct sdr_dev_attr dev = {.num_channels = CHANNELS};
+    cpu_set_t all, one;
+    (void)state;
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    CPU_ZERO(&one);
+    for (size_t cpu = 0; CPU_COUNT(&one) == 0; cpu++)
+        if (CPU_ISSET(cpu, &all))
+            CPU_SET(cpu, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    struct sdr_context *context = sdr_context_create(ipv4, &dev);
+    assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+    assert_non_null(context);
+    assert_int_equal(context->worker_count, 1);
+    assert_int_equal(sdr_context_destroy(context), SDR_SUCCESS);
+}
+
 /* Contexts and QPs come and go while workers run; some never connect, some go with a send in flight. */
 static void test_create_and_destroy(void **state)
 {
@@ -371,9 +392,8 @@ int main(int argc, char **argv)
     if (argc > 2)
         ipv4 = argv[2];
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_benchmark_over_ipv6),
-        cmocka_unit_test(test_benchmark_over_ipv4),
-        cmocka_unit_test(test_create_and_destroy),
+        cmocka_unit_test(test_benchmark_over_ipv6), cmocka_unit_test(test_benchmark_over_ipv4),
+        cmocka_unit_test(test_create_and_destroy),  cmocka_unit_test(test_workers_of_a_bound_caller),
         cmocka_unit_test(test_messages_both_ways),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -367,6 +367,24 @@ static void a_send_is_withdrawn_that_has_not_begun(void **state)
     connection_pair_close(&pair);
 }
 
+/* Of one that is too long only the length is sent: it is refused all the same. */
+static void a_send_is_withdrawn_that_the_receiver_refuses(void **state)
+{
+    (void)state;
+    struct connection_pair pair = open_slow(endless[0]);
+    struct bounded_exchange x;
+    post(&pair, &x, SLOT, SLOT / 2);
+    start_send(&pair, &x);
+    connection_pair_run(&pair, 20 * LH_NS_PER_MS); /* the clear-to-send has come after 15 */
+    early_end_send(x.send);
+    assert_int_equal(connection_pair_finish(&pair, x.recv).error, -LH_ETRUNCATED);
+    assert_int_equal(connection_pair_finish(&pair, x.send).error, -LH_ETRUNCATED);
+    x.recv = x.send = NULL;
+    finish(&pair, &x);
+    next_is_whole(&pair);
+    connection_pair_close(&pair);
+}
+
 static bool has_tag(const void *context, uint64_t tag)
 {
     return tag == *(const uint64_t *)context;
@@ -414,6 +432,7 @@ int main(void)
         cmocka_unit_test(bad_deadlines),
         cmocka_unit_test(a_send_is_withdrawn),
         cmocka_unit_test(a_send_is_withdrawn_that_has_not_begun),
+        cmocka_unit_test(a_send_is_withdrawn_that_the_receiver_refuses),
         cmocka_unit_test(a_receive_ends_as_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -143,7 +143,8 @@ void sender_withdraw(struct tx *tx, uint32_t number, lh_time now)
     }
     for (uint32_t n = tx->segment_oldest; n != tx->segment_next; n++) { /* at most attr.slots */
         struct tx_segment *segment = tx_segment_at(tx, n);
-        if (segment->active && !segment->sent && segment->message == number && segment->scheme->deadline)
+        bool own = segment->active && !segment->sent && segment->message == number;
+        if (own && segment->scheme && segment->scheme->deadline)
             withdraw_segment(tx, segment);
     }
 }

@@ -258,13 +258,15 @@ int lh_group_progress(struct lh_group *group, lh_time *next_ns)
     struct mesh *mesh = group->mesh;
     lh_time next = LH_TIME_NEVER;
     pthread_mutex_lock(&mesh->lock);
-    uint32_t taken = 0;
+    bool any = false;
     int error = lh_engine_progress(mesh->engine, &next);
-    if (!error)
-        taken = mesh_poll(mesh);
+    if (!error) {
+        any = mesh_next_deadline(mesh) <= mesh_now(mesh);
+        any |= mesh_poll(mesh) > 0;
+    }
     lh_time deadline = mesh_next_deadline(mesh);
-    if (taken > 0)
-        next = mesh_now(mesh); /* it may have sent something */
+    if (any)
+        next = mesh_now(mesh); /* it may have sent something, or withdrawn it */
     else if (deadline < next)
         next = deadline;
     pthread_mutex_unlock(&mesh->lock);

@@ -148,11 +148,43 @@ static void test_ring(void **state)
     check("ring", 90, DELAY_NS);
 }
 
+/* Without workers nobody but the caller sends what a rank does at its deadline: it is told to come again at
+ * once. */
+static void test_progress_at_the_deadline(void **state)
+{
+    (void)state;
+    struct group_world world;
+    struct tensors tensors;
+    struct lh_collective_options options;
+    struct lh_collective *ops[2];
+    lh_time due;
+    open_world(&world, "bounded:deadline=60ms");
+    take_tensors(&tensors);
+    missing_of(&world, "direct", &tensors, tensors.out[0], 60 * MS, 0);
+    lh_collective_options_init(&options);
+    options.schedule = "direct";
+    for (uint32_t r = 0; r < 2; r++)
+        sim_engines_must(lh_allreduce(world.groups[r], tensors.in, tensors.out[1][r], COUNT, LH_F32, LH_AVG,
+                                      &options, &ops[r]),
+                         "lh_allreduce");
+    lh_time until = group_world_now(&world) + 60 * MS;
+    while (group_world_now(&world) < until)
+        group_world_turn(&world, until);
+    sim_engines_must(lh_group_progress(world.groups[0], &due), "lh_group_progress");
+    assert_int_equal(due, group_world_now(&world));
+    assert_true(group_world_run(&world, ops, 2, LIMIT_NS));
+    for (uint32_t r = 0; r < 2; r++)
+        lh_collective_free(ops[r]);
+    free_tensors(&tensors);
+    group_world_close(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_direct),
         cmocka_unit_test(test_ring),
+        cmocka_unit_test(test_progress_at_the_deadline),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

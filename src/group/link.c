@@ -378,9 +378,9 @@ static int send_later(struct link *link, const struct tag *tag, const void *body
 
 int link_send_control(struct link *link, const struct tag *tag, const void *body, size_t bytes)
 {
-    if (link->backlog || !may_send_control(link, bytes))
-        return send_later(link, tag, body, bytes);
-    return send_now(link, tag, body, bytes);
+    int error =
+        link->backlog || !may_send_control(link, bytes) ? -LH_EAGAIN : send_now(link, tag, body, bytes);
+    return error == -LH_EAGAIN ? send_later(link, tag, body, bytes) : error;
 }
 
 /* A link that has failed says so by its entries. */

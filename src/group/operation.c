@@ -120,15 +120,9 @@ static int send_piece(struct lh_collective *op, const struct piece *piece)
     uint32_t count = parts_of(op, piece, parts);
     struct link *link = group_link(op->group, piece->peer);
     enum lane lane = lane_of(op, piece);
-    struct tag tag = {
-        .group = op->group->id, .kind = TAG_COUNTS, .operation = op->number, .piece = piece->number};
     size_t counts_bytes = 0;
-    uint32_t of_piece = op->bounded ? bounded_tag(op, piece, counts, &counts_bytes) : piece->number;
-    int error = counts_bytes > 0 ? link_send_control(link, &tag, counts, counts_bytes) : 0;
-    if (error)
-        return error;
-    tag.kind = TAG_PIECE;
-    tag.piece = of_piece;
+    struct tag tag = {.group = op->group->id, .kind = TAG_PIECE, .operation = op->number};
+    tag.piece = op->bounded ? bounded_tag(op, piece, counts, &counts_bytes) : piece->number;
     const struct link_message message = {
         .tag = tag,
         .parts = parts,
@@ -136,7 +130,12 @@ static int send_piece(struct lh_collective *op, const struct piece *piece)
         .owner = copies(op, piece, lane) ? NULL : &op->waiting,
         .until = op->bounded ? bounded_until(op, piece->peer) : LH_TIME_NEVER,
     };
-    return link_send(link, lane, &message);
+    int error = link_send(link, lane, &message);
+    if (error || counts_bytes == 0)
+        return error;
+    tag.kind = TAG_COUNTS; /* after the piece: one that cannot be sent now is tried again */
+    tag.piece = piece->number;
+    return link_send_control(link, &tag, counts, counts_bytes);
 }
 
 /* A peer that has not begun takes only so much. */

@@ -68,13 +68,12 @@ static int check_partial(const struct settings *settings)
         return CLI_PROCEED;
     if (!known)
         return cli_misused("%s: not with bounded, which delivers parts of messages (allreduce, "
-                           "reduce-scatter, allgather, broadcast; or another --reliability)",
+                           "reduce-scatter, allgather, broadcast; or another scheme)",
                            sweep->kind->name);
     bool is_float = sweep->type == LH_F32 || sweep->type == LH_F16 || sweep->type == LH_BF16;
     if (sweep->kind->reduces && (!adds || !is_float))
         return cli_misused(
-            "--op %s, --type %s: with bounded only sum and avg of f32, f16, bf16 (or another "
-            "--reliability)",
+            "--op %s, --type %s: with bounded only sum and avg of f32, f16, bf16 (or another scheme)",
             lh_reduction_name(sweep->reduction), lh_type_name(sweep->type));
     return CLI_PROCEED;
 }

@@ -106,10 +106,30 @@ int cli_group_is_first(const char *example, bool *is_first)
     return CLI_PROCEED;
 }
 
+static bool names_sites(const struct lh_group *created)
+{
+    for (uint32_t rank = 0; rank < lh_group_size(created); rank++)
+        if (*lh_group_site(created, rank) != '\0')
+            return true;
+    return false;
+}
+
+static void note_unused(const struct cli_group *group, const struct lh_group *created)
+{
+    if (group->reliability_across && lh_group_rank(created) == 0 && !names_sites(created))
+        cli_note(
+            "--reliability-across %s: without effect, no rank names its site (set LONGHAUL_SITE, or use "
+            "longhaul run --sites)",
+            group->reliability_across);
+}
+
 int cli_group_create(struct cli_group *group, const char *example, struct lh_group **created)
 {
     int code = lh_group_create_env(&group->attr, created);
-    return code ? no_group(example, code) : CLI_PROCEED;
+    if (code)
+        return no_group(example, code);
+    note_unused(group, *created);
+    return CLI_PROCEED;
 }
 
 /* ---- what it is -------------------------------------------------------------------------------------- */
@@ -139,8 +159,6 @@ const char *cli_group_inside(const struct cli_group *group)
 
 const char *cli_group_across(const struct cli_group *group, const struct lh_group *created)
 {
-    bool named = false;
-    for (uint32_t rank = 0; rank < lh_group_size(created); rank++)
-        named |= *lh_group_site(created, rank) != '\0';
-    return named && group->reliability_across ? group->reliability_across : cli_group_inside(group);
+    bool has = group->reliability_across && names_sites(created);
+    return has ? group->reliability_across : cli_group_inside(group);
 }

@@ -267,8 +267,8 @@ int cli_plan_collective(int argc, char **argv)
         {.name = NULL},
     };
     const struct cli_usage usage = {
-        .command = "plan --collective",
-        .operands = "NAME --ranks N --sites N --size SIZE --bandwidth RATE --rtt TIME --loss SHARE",
+        .command = "plan --collective NAME",
+        .operands = "--ranks N --sites N --size SIZE --bandwidth RATE --rtt TIME --loss SHARE",
         .about =
             "Recommends a schedule, the size of its blocks and reliability schemes for a collective, by\n"
             "the schedules themselves and the model of the schemes (nothing is sent).",

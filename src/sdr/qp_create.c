@@ -19,6 +19,8 @@
 #include "sdr/qp_rate.h"
 #include "sdr/sdk_warning.h"
 
+#define DRAIN_MAX_NS (5 * LH_NS_PER_S)
+
 static uint32_t power_of_two(uint32_t at_least)
 {
     uint32_t power = 1;
@@ -228,15 +230,16 @@ static lh_time longest_pause(const struct sdr_qp *qp, lh_time now)
 }
 
 /* Lets what an emulated link still holds go out: a host's last packets leave it even when the program ends.
- * Bounded by the turns of this loop and by the pauses, for the link may be one that the peer proposed. */
+ * Bounded by the turns of this loop, by the pauses, for the link may be one that the peer proposed, and by a
+ * time, for a slow one may hold packets for minutes. */
 static void drain_link(struct sdr_qp *qp)
 {
     const struct fabric_ops *ops = qp->endpoint->fabric->ops;
     if (!ops->pump || qp->context->worker_count == 0)
         return;
-    lh_time longest = longest_pause(qp, ops->now(qp->endpoint->fabric));
-    for (uint32_t turn = 0; turn < 100000; turn++) {
-        lh_time now = ops->now(qp->endpoint->fabric);
+    lh_time now = ops->now(qp->endpoint->fabric), end = now + DRAIN_MAX_NS;
+    lh_time longest = longest_pause(qp, now);
+    for (uint32_t turn = 0; turn < 100000 && now < end; turn++) {
         lh_time next = ops->pump(qp->endpoint, FABRIC_CONTROL, now);
         for (uint32_t c = 0; c < qp->channel_count; c++) {
             lh_time due = ops->pump(qp->endpoint, c, now);
@@ -244,9 +247,10 @@ static void drain_link(struct sdr_qp *qp)
         }
         if (next == LH_TIME_NEVER || (next > now && next - now > longest))
             return;
-        lh_time span = next > now ? next - now : 0;
+        lh_time span = lh_least(lh_left(next, now), end - now);
         struct timespec pause = {(time_t)(span / LH_NS_PER_S), (long)(span % LH_NS_PER_S)};
         nanosleep(&pause, NULL);
+        now = ops->now(qp->endpoint->fabric);
     }
 }
 

@@ -97,6 +97,9 @@ expect_status 0
 expect_line "$work/run.out" '"sites": 2,'
 expect_line "$work/run.out" '"reliability": "sr-nack",'
 expect_line "$work/run.out" '"reliability_across": "ec:mds",'
+run -n 2 -- "$LONGHAUL" collective barrier --iterations 1 --reliability-across ec:mds
+expect_status 0
+expect_line "$work/run.err" "--reliability-across ec:mds: without effect, no rank names its site"
 
 say "a run that fails leaves the JSON file of an earlier one"
 echo kept >"$work/kept.json"

@@ -386,8 +386,9 @@ static bool has_due(const void *context, uint64_t encoded)
 bool bounded_end_due(const struct lh_collective *op, lh_time now)
 {
     uint32_t last = LH_NO_RANK;
-    for (uint32_t i = op->bounded->pending; i < op->pieces.receive_count && now >= op->bounded->next_at;
-         i++) {
+    if (now < op->bounded->next_at)
+        return false;
+    for (uint32_t i = op->bounded->pending; i < op->pieces.receive_count; i++) {
         uint32_t rank = op->pieces.receives[i].peer;
         if (rank == last || !is_due(op, i, now))
             continue;

@@ -160,6 +160,30 @@ static void put_rows(const struct fixture *f, uint32_t processors, bool apart, u
         }
 }
 
+/* Four ranks of one machine, and what each tells. */
+struct machine {
+    struct fixture fixture;
+    char sites[4][LH_GROUP_SITE_MAX];
+    uint8_t rows[4 * 4 * 32];
+};
+
+static struct fixture *set_up_machine(struct machine *machine, uint32_t processors)
+{
+    struct fixture *f = &machine->fixture;
+    memset(machine->sites, 0, sizeof machine->sites);
+    set_up(f, 4, 4, NULL);
+    f->group.sites = machine->sites;
+    assert_int_equal(4 * paths_row_bytes(&f->group), sizeof machine->rows);
+    put_rows(f, processors, false, machine->rows);
+    return f;
+}
+
+static void tear_down_machine(struct machine *machine)
+{
+    group_order_release(machine->fixture.group.paths.created.order);
+    tear_down(&machine->fixture);
+}
+
 /* What a rank names as the rate from another. */
 static void put_rate(const struct fixture *f, uint32_t rank, uint32_t from, uint64_t rate_bps,
                      uint8_t *rows)
@@ -171,21 +195,16 @@ static void put_rate(const struct fixture *f, uint32_t rank, uint32_t from, uint
 /* There, too, the lowest rate that one names counts, and a round trip that is not known does not. */
 static void test_figures_of_one_machine(void **state)
 {
-    char sites[4][LH_GROUP_SITE_MAX] = {{0}};
-    uint8_t rows[4 * 4 * 32];
-    struct fixture f;
+    struct machine machine;
     (void)state;
-    set_up(&f, 4, 4, NULL);
-    f.group.sites = sites;
-    put_rows(&f, 2, false, rows);
-    put_rate(&f, 2, 1, 1000000000, rows);
-    put_rate(&f, 3, 1, 100000000000, rows);
-    lh_put_be64(rows + paths_row_bytes(&f.group), 0);
-    assert_int_equal(paths_agree(&f.group, rows, false), 0);
-    assert_int_equal(f.group.paths.inside.rate_bps, 1000000000);
-    assert_int_equal(f.group.paths.inside.rtt_ns, NEAR.rtt_ns);
-    group_order_release(f.group.paths.created.order);
-    tear_down(&f);
+    struct fixture *f = set_up_machine(&machine, 2);
+    put_rate(f, 2, 1, 1000000000, machine.rows);
+    put_rate(f, 3, 1, 100000000000, machine.rows);
+    lh_put_be64(machine.rows + paths_row_bytes(&f->group), 0);
+    assert_int_equal(paths_agree(&f->group, machine.rows, false), 0);
+    assert_int_equal(f->group.paths.inside.rate_bps, 1000000000);
+    assert_int_equal(f->group.paths.inside.rtt_ns, NEAR.rtt_ns);
+    tear_down_machine(&machine);
 }
 
 /* Which processors a rank may run on. */
@@ -200,21 +219,16 @@ static void put_processors(const struct fixture *f, uint32_t rank, uint32_t hash
 /* Ranks that share some, beside others that are bound to one each. */
 static void test_processors_of_ranks(void **state)
 {
-    char sites[4][LH_GROUP_SITE_MAX] = {{0}};
-    uint8_t rows[4 * 4 * 32];
-    struct fixture f;
+    struct machine machine;
     (void)state;
-    set_up(&f, 4, 4, NULL);
-    f.group.sites = sites;
-    put_rows(&f, 0, false, rows);
-    put_processors(&f, 0, 7, 8, rows);
-    put_processors(&f, 1, 7, 8, rows);
-    put_processors(&f, 2, 8, 1, rows);
-    put_processors(&f, 3, 9, 1, rows);
-    assert_int_equal(paths_agree(&f.group, rows, false), 0);
-    assert_int_equal(f.group.paths.processors, 10);
-    group_order_release(f.group.paths.created.order);
-    tear_down(&f);
+    struct fixture *f = set_up_machine(&machine, 0);
+    put_processors(f, 0, 7, 8, machine.rows);
+    put_processors(f, 1, 7, 8, machine.rows);
+    put_processors(f, 2, 8, 1, machine.rows);
+    put_processors(f, 3, 9, 1, machine.rows);
+    assert_int_equal(paths_agree(&f->group, machine.rows, false), 0);
+    assert_int_equal(f->group.paths.processors, 10);
+    tear_down_machine(&machine);
 }
 
 /* A rank tells of those that it may run on, not of all that the machine has. */
@@ -242,22 +256,16 @@ static void test_a_bound_rank(void **state)
 /* Ranks that are all on one machine know how many processors it has, and the round trip of a quiet one. */
 static void test_one_machine(void **state)
 {
-    char sites[4][LH_GROUP_SITE_MAX] = {{0}};
-    uint8_t rows[4 * 4 * 32];
-    struct fixture f;
+    struct machine machine;
     (void)state;
-    set_up(&f, 4, 4, NULL);
-    f.group.sites = sites;
-    assert_int_equal(4 * paths_row_bytes(&f.group), sizeof rows);
-    put_rows(&f, 2, false, rows);
-    assert_int_equal(paths_agree(&f.group, rows, false), 0);
-    assert_int_equal(f.group.paths.processors, 2);
-    assert_int_equal(f.group.paths.inside.rtt_ns, NEAR.rtt_ns);
-    put_rows(&f, 2, true, rows);
-    assert_int_equal(paths_agree(&f.group, rows, false), 0);
-    assert_int_equal(f.group.paths.processors, 0);
-    group_order_release(f.group.paths.created.order);
-    tear_down(&f);
+    struct fixture *f = set_up_machine(&machine, 2);
+    assert_int_equal(paths_agree(&f->group, machine.rows, false), 0);
+    assert_int_equal(f->group.paths.processors, 2);
+    assert_int_equal(f->group.paths.inside.rtt_ns, NEAR.rtt_ns);
+    put_rows(f, 2, true, machine.rows);
+    assert_int_equal(paths_agree(&f->group, machine.rows, false), 0);
+    assert_int_equal(f->group.paths.processors, 0);
+    tear_down_machine(&machine);
 }
 
 /* A measured path that is slow is avoided by the order, and by a schedule that does not use it. */

@@ -236,13 +236,16 @@ static void reduce_in_order(const struct lh_collective *op, uint32_t peer, uint3
     uint8_t *to = layout_to(layout, block);
     const uint8_t *own = layout_from(layout, block);
     uint32_t place = place_of(op, layout->rank);
-    if (op->progress.received[block])
-        reduce(op, to, to, data, bytes);
-    else if (place == 0)
+    bool first = !op->progress.received[block], own_next = place_of(op, peer) + 1 == place;
+    if (first && place == 0)
         reduce(op, to, own, data, bytes);
-    else
+    else if (first && own_next)
+        reduce(op, to, data, own, bytes);
+    else if (first)
         memcpy(to, data, bytes);
-    if (place_of(op, peer) + 1 == place)
+    else
+        reduce(op, to, to, data, bytes);
+    if (own_next && !first)
         reduce(op, to, to, own, bytes);
 }
 

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "base/big_endian.h"
+#include "base/copy.h"
 #include "base/earlier.h"
 #include "base/error.h"
 
@@ -262,7 +263,7 @@ static void copy_parts(uint8_t *to, const struct lh_part *parts, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         if (parts[i].bytes > 0)
-            memcpy(to, parts[i].address, parts[i].bytes);
+            lh_copy(to, parts[i].address, parts[i].bytes);
         to += parts[i].bytes;
     }
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/copy.h"
 #include "base/error.h"
 #include "collective/reduce/reduce.h"
 #include "collective/run/digest.h"
@@ -242,7 +243,7 @@ static void reduce_in_order(const struct lh_collective *op, uint32_t peer, uint3
     else if (first && own_next)
         reduce(op, to, data, own, bytes);
     else if (first)
-        memcpy(to, data, bytes);
+        lh_copy(to, data, bytes);
     else
         reduce(op, to, to, data, bytes);
     if (own_next && !first)
@@ -281,7 +282,7 @@ static void apply(struct lh_collective *op, uint32_t receive)
         if (piece->reduce)
             reduce_block(op, piece->peer, block, data);
         else if (!op->bounded)
-            memcpy(layout_to(&op->layout, block), data, bytes);
+            lh_copy(layout_to(&op->layout, block), data, bytes);
         if (op->signature.reduction == LH_AVG && !op->bounded &&
             progress_is_final(&op->progress, receive, i))
             reduce_divide((enum element_type)op->signature.type, layout_to(&op->layout, block),
@@ -325,7 +326,7 @@ static int copy_piece(struct arrival *arrival, const uint8_t *data, size_t bytes
     if (!arrival->copy)
         return lh_fail(LH_ENOMEM, "no memory for a piece of %zu bytes", of);
     if (bytes > 0)
-        memcpy(arrival->copy, data, bytes);
+        lh_copy(arrival->copy, data, bytes);
     return 0;
 }
 
@@ -428,7 +429,7 @@ int op_begin(struct lh_collective *op, lh_time now)
     uint8_t *to;
     uint64_t own = layout_own(&op->layout, &from, &to);
     if (own > 0)
-        memcpy(to, from, (size_t)own);
+        lh_copy(to, from, (size_t)own);
     op->result.started_ns = now;
     int refused = deadlines_begin(op); /* first: all ranks count an operation, also one that fails */
     if (!refused && op->bounded)

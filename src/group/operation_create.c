@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/copy.h"
 #include "base/error.h"
 #include "collective/run/digest.h"
 #include "collective/run/names.h"
@@ -151,7 +152,7 @@ static int take_work(struct lh_collective *op)
     if (op->bounded && bytes > own_bytes)
         bounded_set_work(op, op->work + own_bytes);
     if (copies_input(op)) {
-        memcpy(op->work, op->layout.in, (size_t)bytes);
+        lh_copy(op->work, op->layout.in, (size_t)bytes);
         op->layout.in = op->work;
     }
     return 0;

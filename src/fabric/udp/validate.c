@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/big_endian.h"
+#include "base/copy.h"
 #include "fabric/udp/demux.h"
 
 #define HEADER ROCE_WRITE_IMM_HEADER_BYTES
@@ -177,7 +178,7 @@ static void validate_segment(struct udp_channel *channel, struct segment *segmen
         note_source(channel);
     rx->proven++;
     if (place != NULL)
-        memcpy(place, segment->data + HEADER, packet->payload_bytes);
+        lh_copy(place, segment->data + HEADER, packet->payload_bytes);
     const struct fabric_arrival arrival = {packet->immediate, (uint16_t)packet->payload_bytes,
                                            segment->generation};
     udp_arrivals_add(&rx->arrivals, &arrival);

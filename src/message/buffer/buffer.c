@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/copy.h"
 #include "base/least.h"
 
 /* The part that has this byte; *offset becomes that within the part. */
@@ -43,9 +44,9 @@ static void copy(const struct message_parts *parts, uint64_t offset, uint8_t *ou
         uint64_t n = lh_least(part->bytes - offset, bytes - done);
         assert(part < parts->list + parts->count);
         if (out)
-            memcpy(out + done, part->address + offset, n);
+            lh_copy(out + done, part->address + offset, n);
         else
-            memcpy(part->address + offset, in + done, n);
+            lh_copy(part->address + offset, in + done, n);
         done += n;
     }
 }
@@ -57,7 +58,7 @@ void buffer_read(const struct message_buffer *buffer, uint64_t offset, void *out
     if (buffer->parts)
         copy(buffer->parts, offset, out, NULL, bytes);
     else
-        memcpy(out, buffer->address + offset, bytes);
+        lh_copy(out, buffer->address + offset, bytes);
 }
 
 void buffer_write(const struct message_buffer *buffer, uint64_t offset, const void *data, uint64_t bytes)
@@ -67,7 +68,7 @@ void buffer_write(const struct message_buffer *buffer, uint64_t offset, const vo
     if (buffer->parts)
         copy(buffer->parts, offset, NULL, data, bytes);
     else
-        memcpy(buffer->address + offset, data, bytes);
+        lh_copy(buffer->address + offset, data, bytes);
 }
 
 void buffer_zero(const struct message_buffer *buffer, uint64_t offset, uint64_t bytes)

@@ -92,14 +92,15 @@ static uint8_t *next_header(struct batch *batch)
     return batch->frames[batch->packets] + UDP_TRAILER_ROOM;
 }
 
-/* Adds the packet whose header was written, and brought the iCRC to this state. */
+/* Adds the packet whose header was written, and brought the iCRC to this state. next: the payload of the one
+ * after it, of which as many bytes are fetched into the caches meanwhile; NULL: none. */
 static void add_packet(struct batch *batch, uint32_t header_bytes, uint32_t state, const uint8_t *payload,
-                       uint32_t bytes)
+                       uint32_t bytes, const uint8_t *next)
 {
     static const uint8_t zero_pad[3];
     const uint32_t pad = roce_pad_bytes(bytes);
     const uint8_t *header = next_header(batch);
-    state = icrc_add(state, payload, bytes);
+    state = icrc_add_ahead(state, payload, bytes, next);
     state = icrc_add(state, zero_pad, pad);
     uint8_t *end = batch->frames[++batch->packets] + UDP_TRAILER_ROOM;
     memset(end - ROCE_ICRC_BYTES - pad, 0, pad);
@@ -253,7 +254,7 @@ static uint32_t burst_length(const struct udp_channel *channel, const struct fab
 }
 
 static void add_write(struct udp_channel *channel, struct batch *batch, const struct fabric_write *write,
-                      uint32_t segment)
+                      uint32_t segment, const uint8_t *next)
 {
     struct udp_tx *tx = &channel->tx;
     assert(write->bytes <= channel->endpoint->table.attr.mtu_bytes);
@@ -274,7 +275,7 @@ static void add_write(struct udp_channel *channel, struct batch *batch, const st
     uint32_t state =
         udp_prefix_get(&tx->prefix, &tx->flow, datagram_bytes(HEADER, write->bytes), 0, segment);
     state = icrc_add_header(state, header, HEADER);
-    add_packet(batch, HEADER, state, write->payload, write->bytes);
+    add_packet(batch, HEADER, state, write->payload, write->bytes, next);
 }
 
 /* Lays out writes until all are in, or one that is damaged (there is memory for one). */
@@ -288,7 +289,8 @@ static void lay_out(struct udp_channel *channel, struct batch *batch, const stru
         uint32_t burst = first->corrupt_bit != 0 ? 1 : burst_length(channel, first, count - batch->packets);
         begin_message(batch);
         for (uint32_t i = 0; i < burst; i++)
-            add_write(channel, batch, &first[i], i);
+            add_write(channel, batch, &first[i], i,
+                      batch->packets + 1 < count ? writes[batch->packets + 1].payload : NULL);
         end_message(batch, datagram_bytes(HEADER, first->bytes), ecn);
         if (first->corrupt_bit != 0) {
             damage_last(batch, first->corrupt_bit);
@@ -433,7 +435,7 @@ static void add_datagram(struct udp_endpoint *endpoint, struct batch *batch, con
     uint32_t bytes = datagram_bytes(ROCE_SEND_HEADER_BYTES, datagram->bytes);
     uint32_t state = icrc_begin(flow, bytes, (uint16_t)segment, true);
     state = icrc_add_header(state, header, ROCE_SEND_HEADER_BYTES);
-    add_packet(batch, ROCE_SEND_HEADER_BYTES, state, datagram->data, datagram->bytes);
+    add_packet(batch, ROCE_SEND_HEADER_BYTES, state, datagram->data, datagram->bytes, NULL);
 }
 
 static void lay_out_control(struct udp_endpoint *endpoint, struct batch *batch, struct control_way *way,

@@ -28,7 +28,7 @@ uint32_t icrc_begin(const struct icrc_flow *flow, uint32_t udp_payload_bytes, ui
 uint32_t icrc_add_header(uint32_t state, const uint8_t *header, size_t bytes);
 /* Adds payload and pad bytes; any piece lengths. */
 uint32_t icrc_add(uint32_t state, const uint8_t *data, size_t bytes);
-/* The same; meanwhile `later`, to which they will be copied, is fetched into the caches. NULL: it is not. */
+/* The same; meanwhile `later`, what is used next, is fetched into the caches. NULL: nothing is. */
 uint32_t icrc_add_ahead(uint32_t state, const uint8_t *data, size_t bytes, const uint8_t *later);
 /* The value as it is stored, little-endian, in the last four bytes of the packet. */
 void icrc_store(uint32_t state, uint8_t out[4]);

@@ -13,8 +13,9 @@
 
 /* The CRC of what has the CRC crc, followed by these bytes; 0 for the first. Any length, any alignment. */
 uint32_t crc32_add(uint32_t crc, const uint8_t *data, size_t bytes);
-/* The same. Meanwhile as many bytes of `later`, which will be written, are fetched into the caches, where the
- * CPU can: the wait for memory and the arithmetic go on side by side. NULL: none are. */
+/* The same. Meanwhile as many bytes of `later`, which will be read or written, are fetched into the caches,
+ * where the CPU can; there may be fewer: the wait for memory and the arithmetic go on side by side. NULL:
+ * none are. */
 uint32_t crc32_add_ahead(uint32_t crc, const uint8_t *data, size_t bytes, const uint8_t *later);
 
 struct crc32_kernel {

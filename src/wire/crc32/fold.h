@@ -53,7 +53,7 @@ TEMPLATE __m128i fold_lane(__m128i x, __m128i factors, __m128i y)
 TEMPLATE void fetch(const uint8_t *memory)
 {
     for (size_t at = 0; at < STRIDE_BYTES; at += CACHE_LINE_BYTES)
-        __builtin_prefetch(memory + at, 1);
+        __builtin_prefetch(memory + at);
 }
 
 /* At least STRIDE_BYTES. */

@@ -208,19 +208,12 @@ static const struct bench_case cases[] = {
 };
 #define CASES (sizeof cases / sizeof cases[0])
 
-static double seconds(clockid_t clock)
-{
-    struct timespec time;
-    clock_gettime(clock, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
-
 /* GB/s of data. */
 static double measure(const struct bench_case *one)
 {
     /* Of the thread: what else runs on this core is not counted, but what it does to memory is. */
     const clockid_t clock = one->code ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID;
-    double begin = seconds(clock);
+    double begin = report_seconds(clock);
     double bytes = (double)DATA_BYTES;
     if (one->code) {
         lh_encoder_encode(one->two_threads ? two_threads : one_thread, one->code, GROUPS, all_data,
@@ -233,7 +226,7 @@ static double measure(const struct bench_case *one)
         for (size_t g = 0; g < GROUPS; g++)
             one->run(&groups[g], CHUNK_BYTES);
     }
-    return bytes / (seconds(clock) - begin) * 1e-9;
+    return bytes / (report_seconds(clock) - begin) * 1e-9;
 }
 
 /* Ours and ISA-L's must have done the same. */

@@ -22,24 +22,17 @@
 
 static uint8_t *hot, *cold;
 
-static double seconds(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
-
 static double rate(bool plain, size_t distance)
 {
     double all[RUNS];
     for (uint32_t run = 0; run < RUNS; run++) {
-        const double begin = seconds();
+        const double begin = report_seconds(CLOCK_THREAD_CPUTIME_ID);
         for (size_t at = 0; at < COLD_BYTES; at += BLOCK_BYTES)
             if (plain)
                 memcpy(cold + at + distance, hot, BLOCK_BYTES);
             else
                 lh_copy(cold + at + distance, hot, BLOCK_BYTES);
-        all[run] = (double)COLD_BYTES / (seconds() - begin) * 1e-9;
+        all[run] = (double)COLD_BYTES / (report_seconds(CLOCK_THREAD_CPUTIME_ID) - begin) * 1e-9;
     }
     return report_quantile(all, RUNS, 0.5);
 }

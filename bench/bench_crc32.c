@@ -26,20 +26,13 @@ static uint8_t hot[HOT_PACKETS * PACKET_BYTES];
 static uint8_t *cold;
 static volatile uint32_t sink;
 
-static double seconds(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
-
 /* Packet after packet from hot memory; where it copies, to cold memory. kernel NULL: memcpy alone. */
 static double rate(const struct crc32_kernel *kernel, bool copies)
 {
     double all[RUNS];
     for (uint32_t run = 0; run < RUNS; run++) {
         uint32_t crc = 0;
-        const double begin = seconds();
+        const double begin = report_seconds(CLOCK_THREAD_CPUTIME_ID);
         for (size_t at = 0; at < COLD_BYTES; at += PACKET_BYTES) {
             const uint8_t *from = hot + at % sizeof hot;
             if (kernel)
@@ -47,7 +40,7 @@ static double rate(const struct crc32_kernel *kernel, bool copies)
             if (copies)
                 memcpy(cold + at, from, PACKET_BYTES);
         }
-        all[run] = (double)COLD_BYTES / (seconds() - begin) * 1e-9;
+        all[run] = (double)COLD_BYTES / (report_seconds(CLOCK_THREAD_CPUTIME_ID) - begin) * 1e-9;
         sink = crc;
     }
     return report_quantile(all, RUNS, 0.5);

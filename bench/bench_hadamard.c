@@ -75,13 +75,6 @@ static uint8_t *memory(void)
     return at;
 }
 
-static double seconds(clockid_t clock)
-{
-    struct timespec time;
-    clock_gettime(clock, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
-
 /* Numbers around 1 in each type. */
 static void fill(enum lh_hadamard_type type)
 {
@@ -108,11 +101,11 @@ static void measure(const struct bench_case *one, double *encode, double *decode
     uint8_t *to = one->in_place ? in : out;
     if (one->base)
         hadamard_kernel_use(&hadamard_kernel_base);
-    double begin = seconds(clock);
+    double begin = report_seconds(clock);
     int failed = lh_hadamard_encode(&hadamard, in, to, count, NULL);
-    double middle = seconds(clock);
+    double middle = report_seconds(clock);
     failed = failed ? failed : lh_hadamard_decode(&hadamard, NULL, to, in, count, NULL);
-    double end = seconds(clock);
+    double end = report_seconds(clock);
     hadamard_kernel_use(hadamard_kernels()[0]);
     if (failed) {
         fprintf(stderr, "bench_hadamard: %s: %s\n", one->name, lh_last_error());
@@ -137,9 +130,9 @@ int main(void)
             if (cases[c].type != filled)
                 fill(filled = cases[c].type);
             if (c == 0) {
-                double begin = seconds(CLOCK_THREAD_CPUTIME_ID);
+                double begin = report_seconds(CLOCK_THREAD_CPUTIME_ID);
                 memcpy(out, in, TENSOR_BYTES);
-                copy[run] = (double)TENSOR_BYTES / (seconds(CLOCK_THREAD_CPUTIME_ID) - begin) * 1e-9;
+                copy[run] = (double)TENSOR_BYTES / (report_seconds(CLOCK_THREAD_CPUTIME_ID) - begin) * 1e-9;
             }
             measure(&cases[c], &encode[c][run], &decode[c][run]);
         }

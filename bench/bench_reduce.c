@@ -25,23 +25,16 @@
 
 static uint8_t *left, *right;
 
-static double seconds(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
-
 static double copy_rate(size_t bytes, uint32_t passes)
 {
     double all[RUNS];
     for (uint32_t run = 0; run < RUNS; run++) {
-        const double begin = seconds();
+        const double begin = report_seconds(CLOCK_THREAD_CPUTIME_ID);
         for (uint32_t pass = 0; pass < passes; pass++) {
             memcpy(left, right, bytes);
             __asm__ volatile("" ::: "memory");
         }
-        all[run] = 2 * (double)bytes * passes / (seconds() - begin) * 1e-9;
+        all[run] = 2 * (double)bytes * passes / (report_seconds(CLOCK_THREAD_CPUTIME_ID) - begin) * 1e-9;
     }
     return report_quantile(all, RUNS, 0.5);
 }
@@ -52,10 +45,10 @@ static double rate(const struct reduce_kernel *kernel, enum element_type type,
     double all[RUNS];
     const size_t count = bytes / element_bytes_of(type);
     for (uint32_t run = 0; run < RUNS; run++) {
-        const double begin = seconds();
+        const double begin = report_seconds(CLOCK_THREAD_CPUTIME_ID);
         for (uint32_t pass = 0; pass < passes; pass++)
             kernel->reduce[type][operation](left, left, right, count);
-        all[run] = 2 * (double)bytes * passes / (seconds() - begin) * 1e-9;
+        all[run] = 2 * (double)bytes * passes / (report_seconds(CLOCK_THREAD_CPUTIME_ID) - begin) * 1e-9;
     }
     return report_quantile(all, RUNS, 0.5);
 }

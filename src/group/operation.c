@@ -238,16 +238,17 @@ static void reduce_in_order(const struct lh_collective *op, uint32_t peer, uint3
     const uint8_t *own = layout_from(layout, block);
     uint32_t place = place_of(op, layout->rank);
     bool first = !op->progress.received[block], own_next = place_of(op, peer) + 1 == place;
-    if (first && place == 0)
-        reduce(op, to, own, data, bytes);
-    else if (first && own_next)
-        reduce(op, to, data, own, bytes);
-    else if (first)
-        lh_copy(to, data, bytes);
-    else
+    if (!first) {
         reduce(op, to, to, data, bytes);
-    if (own_next && !first)
-        reduce(op, to, to, own, bytes);
+        if (own_next)
+            reduce(op, to, to, own, bytes);
+    } else if (place == 0) {
+        reduce(op, to, own, data, bytes);
+    } else if (own_next) {
+        reduce(op, to, data, own, bytes);
+    } else {
+        lh_copy(to, data, bytes);
+    }
 }
 
 static void reduce_block(const struct lh_collective *op, uint32_t peer, uint32_t block, const uint8_t *data)

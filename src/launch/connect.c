@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -14,7 +15,10 @@
 #include "launch/rendezvous.h"
 #include "launch/tcp.h"
 
-#define FULL_PAUSE_NS LH_NS_PER_S /* the interval of BUSY for clients that wait */
+/* Between tries at a full listener: a cookie lets the next one in where strangers fill it. The last is the interval of
+ * BUSY for clients that wait. */
+#define FULL_PAUSE_FIRST_NS (LH_NS_PER_S / 16)
+#define FULL_PAUSE_MAX_NS   LH_NS_PER_S
 
 struct attempt {
     const char *where;
@@ -22,7 +26,10 @@ struct attempt {
     lh_time timeout_ns;
     lh_time deadline;
     uint32_t busy; /* notices that were forwarded */
-    int wake_fd;   /* an eventfd for a stream's frames; -1: none was needed so far */
+    lh_time pause_ns;
+    bool has_cookie;
+    uint8_t cookie[ADMISSION_COOKIE_BYTES];
+    int wake_fd; /* an eventfd for a stream's frames; -1: none was needed so far */
 };
 
 static void report_busy(struct attempt *attempt)
@@ -45,9 +52,11 @@ static bool may_retry(struct attempt *attempt)
 {
     report_busy(attempt);
     lh_time now = tcp_now();
-    if (attempt->deadline <= now || attempt->deadline - now <= FULL_PAUSE_NS)
+    lh_time pause = attempt->pause_ns;
+    attempt->pause_ns = 2 * pause < FULL_PAUSE_MAX_NS ? 2 * pause : FULL_PAUSE_MAX_NS;
+    if (attempt->deadline <= now || attempt->deadline - now <= pause)
         return false;
-    nanosleep(&(struct timespec){.tv_sec = (time_t)(FULL_PAUSE_NS / LH_NS_PER_S)}, NULL);
+    nanosleep(&(struct timespec){(time_t)(pause / LH_NS_PER_S), (long)(pause % LH_NS_PER_S)}, NULL);
     return true;
 }
 
@@ -108,7 +117,10 @@ static int begin_alone(struct attempt *attempt, uint8_t version, struct rendezvo
     int fd;
     int error = tcp_connect(attempt->where, attempt->deadline, &fd);
     *r = (struct rendezvous){.fd = -1};
-    return error ? error : rendezvous_connect(r, fd, &attempt->attr, version, attempt->where);
+    if (error)
+        return error;
+    const uint8_t *cookie = attempt->has_cookie ? attempt->cookie : NULL;
+    return rendezvous_connect(r, fd, &attempt->attr, version, cookie, attempt->where);
 }
 
 /* A stream of a control connection that its engine has to there; NULL: there is none. */
@@ -139,6 +151,10 @@ static int try_once(struct attempt *attempt, uint8_t version, bool shared, struc
     *remedy = (struct remedy){.older = error && r.older,
                               .later = error && r.full,
                               .stale = stream && error && (unheard || r.closed)};
+    if (error && r.has_cookie) {
+        attempt->has_cookie = true;
+        memcpy(attempt->cookie, r.cookie, sizeof r.cookie);
+    }
     if (remedy->stale)
         control_stream_open_no_more(stream);
     if (error && r.fd >= 0)
@@ -166,8 +182,11 @@ static int try_all(struct attempt *attempt, struct lh_connection **connection)
 int lh_connect(const char *where, const struct lh_attr *given, lh_time timeout_ns,
                struct lh_connection **connection)
 {
-    struct attempt attempt = {
-        .where = where, .timeout_ns = timeout_ns, .deadline = tcp_deadline(timeout_ns), .wake_fd = -1};
+    struct attempt attempt = {.where = where,
+                              .timeout_ns = timeout_ns,
+                              .deadline = tcp_deadline(timeout_ns),
+                              .pause_ns = FULL_PAUSE_FIRST_NS,
+                              .wake_fd = -1};
     int error = attr_check(given, &attempt.attr);
     if (!error)
         error = engine_settle(&attempt.attr);

@@ -45,7 +45,8 @@ int handshake_header_decode(const uint8_t *bytes, struct handshake_header *heade
                        "the remote side speaks " HANDSHAKE_VERSION_TEXT
                        " %u, this side %u: use the same release",
                        version, HANDSHAKE_VERSION);
-    static const uint8_t last[] = {0, HANDSHAKE_FIN, HANDSHAKE_BUSY, HANDSHAKE_MORE}; /* by version */
+    static const uint8_t last[] = {0, HANDSHAKE_FIN, HANDSHAKE_BUSY, HANDSHAKE_MORE,
+                                   HANDSHAKE_COOKIE}; /* by version */
     uint32_t body_bytes = lh_get_be32(bytes + 8);
     uint16_t stream = lh_get_be16(bytes + 6);
     if (type < HANDSHAKE_PROPOSAL || type > last[version] || body_bytes > HANDSHAKE_BODY_MAX ||

@@ -11,6 +11,9 @@
  *   FIN       the last message of the connection (transfer.h), or empty
  *   BUSY      empty: the accepting side serves another, and lets this one wait. From version 2 on
  *   MORE      empty: the connecting side may open further streams. From version 3 on
+ *   COOKIE    16 bytes. From version 4 on, and never in a stream: a full listener sends it ahead of the REFUSE of a
+ *             client whose proposal it has; the client sends it ahead of its first PROPOSAL when it returns, and
+ *             keeps its place then (admission.h). One that is not the listener's own has no effect
  *
  * Order: each side sends its PROPOSAL (the connecting side first), both agree, then BLOB each way, then
  * READY each way once a ping has passed over the fabric. The accepting side waits for the other's BLOB
@@ -35,9 +38,10 @@
 
 #define HANDSHAKE_MAGIC           0x4C485231u /* "LHR1" */
 #define HANDSHAKE_VERSION_MIN     1u
-#define HANDSHAKE_VERSION         3u
+#define HANDSHAKE_VERSION         4u
 #define HANDSHAKE_VERSION_BUSY    2u
 #define HANDSHAKE_VERSION_STREAMS 3u
+#define HANDSHAKE_VERSION_COOKIE  4u
 #define HANDSHAKE_HEADER_BYTES    12u
 #define HANDSHAKE_TYPE_AT         5u /* in the header */
 #define HANDSHAKE_BODY_MAX        2048u
@@ -61,8 +65,9 @@ enum handshake_type {
     HANDSHAKE_READY = 3,
     HANDSHAKE_REFUSE = 4,
     HANDSHAKE_FIN = 5,
-    HANDSHAKE_BUSY = 6, /* version 2 */
-    HANDSHAKE_MORE = 7, /* version 3 */
+    HANDSHAKE_BUSY = 6,   /* version 2 */
+    HANDSHAKE_MORE = 7,   /* version 3 */
+    HANDSHAKE_COOKIE = 8, /* version 4 */
 };
 
 struct handshake_header {

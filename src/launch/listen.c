@@ -2,8 +2,8 @@
  * A listener runs the handshakes of its clients side by side, in a thread of its own: none waits for another.
  * How far each may go is bounded:
  *
- *   CLIENTS_MAX  clients are served. A full listener refuses one that is not queued yet, the oldest of the
- *                TCP connection with most, else the newcomer; each costs a descriptor and 4 KiB
+ *   CLIENTS_MAX  clients are served. A full listener refuses one that admission.h names, else the newcomer; each
+ *                costs a descriptor and 4 KiB
  *   OPEN_MAX     of them have an endpoint, with the memory and the threads of a connection. It is opened for
  *                those that made a proposal and sent a blob, and only during a call of lh_accept()
  *                their emulated links hold HANDSHAKE_LINK_HELD_MAX together, which each alone is bounded by
@@ -17,6 +17,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -44,6 +45,7 @@
 #include "launch/tcp.h"
 
 #define CLIENTS_MAX            32u
+#define ACCEPTS_MAX            (CLIENTS_MAX / 2) /* of a turn: each is read once before it may have to leave */
 #define OPEN_MAX               16u
 #define LISTEN_TEXT_MAX        256u
 #define LISTEN_CPUS_MAX        64u
@@ -54,6 +56,7 @@
 #define THREAD_SPAN_MAX_NS     (3600 * LH_NS_PER_S) /* of a sleep */
 
 struct client {
+    struct admission_address address;
     lh_time deadline; /* of what is to come from it; LH_TIME_NEVER: it waits for this side */
     lh_time busy_at;
     struct rendezvous handshake;
@@ -70,6 +73,7 @@ struct lh_listener {
     char path_file[PATH_FILE_NAME_MAX];
     int cpus[LISTEN_CPUS_MAX];
     uint32_t forks;                    /* as of engine_forks(): where it is another, the thread is not */
+    struct admission_key key;          /* of cookies */
     struct control_acceptor *acceptor; /* of streams; NULL without an engine */
     pthread_t thread;
     int wake_fd;
@@ -167,32 +171,20 @@ static void refuse_client(struct lh_listener *listener, uint32_t index)
     forget_client(listener, index);
 }
 
-/* Clients of the same TCP connection. */
-static uint32_t count_fellows(const struct lh_listener *listener, uint32_t index)
+/* Refuses the client that admission.h names. False: there is none. */
+static bool make_room(struct lh_listener *listener, const struct admission_address *newcomer)
 {
-    uint32_t count = 0;
+    struct admission_place places[CLIENTS_MAX];
+    static_assert(CLIENTS_MAX <= ADMISSION_PLACES_MAX, "places of admission.h");
     for (uint32_t i = 0; i < listener->client_count; i++)
-        count += listener->clients[i]->handshake.fd == listener->clients[index]->handshake.fd;
-    return count;
-}
-
-/* Refuses a client that is not queued yet: the oldest of the TCP connection that has most. False: all are
- * queued. */
-static bool make_room(struct lh_listener *listener)
-{
-    uint32_t worst = 0, most = 0;
-    for (uint32_t i = 0; i < listener->client_count; i++) {
-        bool queued = listener->clients[i]->handshake.state >= RENDEZVOUS_QUEUED;
-        uint32_t count = queued ? 0 : count_fellows(listener, i);
-        if (count > most) {
-            most = count;
-            worst = i;
-        }
-    }
-    if (most == 0)
+        places[i] = (struct admission_place){listener->clients[i]->address,
+                                             rendezvous_standing(&listener->clients[i]->handshake), i};
+    uint32_t victim = admission_victim(places, listener->client_count, newcomer);
+    if (victim == ADMISSION_NONE)
         return false;
+    rendezvous_send_cookie(&listener->clients[victim]->handshake);
     lh_fail(LH_EHANDSHAKE, "%s", HANDSHAKE_FULL);
-    refuse_client(listener, worst);
+    refuse_client(listener, victim);
     return true;
 }
 
@@ -201,9 +193,10 @@ static void add_client(struct lh_listener *listener, struct client *client, lh_t
 {
     if (tcp_peer_name(client->handshake.fd, client->name, sizeof client->name) != 0)
         snprintf(client->name, sizeof client->name, "a disconnected client");
+    client->address = admission_address_of(client->handshake.fd);
     client->deadline = now + RENDEZVOUS_TIMEOUT_NS;
     client->busy_at = LH_TIME_NEVER;
-    if (listener->client_count == CLIENTS_MAX && !make_room(listener)) {
+    if (listener->client_count == CLIENTS_MAX && !make_room(listener, &client->address)) {
         lh_fail(LH_EHANDSHAKE, "%s", HANDSHAKE_FULL);
         rendezvous_drop(&client->handshake);
         free(client);
@@ -220,7 +213,7 @@ static void add_socket(struct lh_listener *listener, int fd, lh_time now)
         return;
     }
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
-    rendezvous_accept(&client->handshake, fd, &listener->attr, listener->acceptor);
+    rendezvous_accept(&client->handshake, fd, &listener->attr, &listener->key, listener->acceptor);
     add_client(listener, client, now);
 }
 
@@ -247,16 +240,18 @@ static void take_streams(struct lh_listener *listener, lh_time now)
     }
 }
 
-static void take_client(struct lh_listener *listener, lh_time now)
+static void take_clients(struct lh_listener *listener, lh_time now)
 {
-    int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd >= 0) {
-        add_socket(listener, fd, now);
-        return;
+    const struct admission_address unknown = {0};
+    int fd = 0;
+    for (uint32_t i = 0; i < ACCEPTS_MAX && fd >= 0; i++) {
+        fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= 0)
+            add_socket(listener, fd, now);
     }
-    bool none_left = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+    bool none_left = fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM);
     /* The client stays in the backlog, which would end every sleep at once. */
-    if (none_left && !make_room(listener))
+    if (none_left && !make_room(listener, &unknown))
         nanosleep(&(struct timespec){.tv_nsec = NO_DESCRIPTOR_PAUSE_NS}, NULL);
 }
 
@@ -336,12 +331,6 @@ static lh_time next_step(const struct lh_listener *listener, lh_time now)
     return next > now ? next - now : 0;
 }
 
-/* To wait for; -1: a stream's frames wake the thread otherwise. */
-static int socket_of(const struct client *client)
-{
-    return client->handshake.stream ? -1 : client->handshake.fd;
-}
-
 /* Without workers streams come, and go on, with the progress that this thread makes during lh_accept(). */
 static bool brings_streams(const struct lh_listener *listener)
 {
@@ -354,15 +343,16 @@ static void sleep_and_take(struct lh_listener *listener)
 {
     struct pollfd fds[CLIENTS_MAX + 2] = {{.fd = listener->fd, .events = POLLIN},
                                           {.fd = listener->wake_fd, .events = POLLIN}};
-    uint32_t count = listener->client_count;
-    for (uint32_t i = 0; i < count; i++)
-        fds[i + 2] = (struct pollfd){.fd = socket_of(listener->clients[i]), .events = POLLIN};
+    nfds_t count = 2;
+    for (uint32_t i = 0; i < listener->client_count; i++)
+        if (!listener->clients[i]->handshake.stream) /* whose frames wake the thread otherwise */
+            fds[count++] = (struct pollfd){.fd = listener->clients[i]->handshake.fd, .events = POLLIN};
     lh_time span = next_step(listener, tcp_now());
     if (brings_streams(listener))
         span = lh_least(span, PROGRESS_SPAN_NS);
     struct timespec timeout = {(time_t)(span / LH_NS_PER_S), (long)(span % LH_NS_PER_S)};
     pthread_mutex_unlock(&listener->lock);
-    int ready = ppoll(fds, count + 2, &timeout, NULL);
+    int ready = ppoll(fds, count, &timeout, NULL);
     int failed = ready < 0 && errno != EINTR ? errno : 0;
     pthread_mutex_lock(&listener->lock);
     if (failed)
@@ -372,7 +362,7 @@ static void sleep_and_take(struct lh_listener *listener)
         while (read(listener->wake_fd, &drained, sizeof drained) < 0 && errno == EINTR)
             continue;
     if (ready > 0 && fds[0].revents & POLLIN)
-        take_client(listener, tcp_now());
+        take_clients(listener, tcp_now());
 }
 
 static void *listener_main(void *argument)
@@ -449,6 +439,8 @@ int lh_listen(const char *where, const struct lh_attr *given, struct lh_listener
         error = handshake_link_check(&listener->attr.link);
     if (!error)
         error = keep_attr(listener);
+    if (!error)
+        error = admission_key_make(&listener->key);
     if (!error)
         error = tcp_listen(where, &listener->fd, &listener->port);
     if (error)

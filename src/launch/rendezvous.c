@@ -331,6 +331,30 @@ static int send_ready(struct rendezvous *r)
     return send_frame(r, HANDSHAKE_READY, seen, (uint32_t)strlen(seen));
 }
 
+/* One that is not of this listener counts for nothing: another may have listened here. */
+static int on_cookie(struct rendezvous *r, const struct handshake_header *header)
+{
+    const uint8_t *body = r->frame + HANDSHAKE_HEADER_BYTES;
+    if (header->body_bytes != ADMISSION_COOKIE_BYTES)
+        return lh_fail(LH_EHANDSHAKE, "malformed cookie of the remote side (%u bytes)", header->body_bytes);
+    if (r->accepting) {
+        const struct admission_address address = admission_address_of(r->fd);
+        r->returned = r->key && admission_cookie_check(r->key, &address, NULL, 0, body);
+        return 0;
+    }
+    memcpy(r->cookie, body, sizeof r->cookie);
+    r->has_cookie = true;
+    return 0;
+}
+
+/* Once each way: the client's comes ahead of its proposal, the listener's behind its own. */
+static bool expects_cookie(const struct rendezvous *r)
+{
+    return !r->stream && (r->accepting ? r->state == RENDEZVOUS_PROPOSAL && !r->returned
+                                       : (r->state == RENDEZVOUS_PROPOSAL || r->state == RENDEZVOUS_BLOB) &&
+                                             !r->has_cookie);
+}
+
 static int on_frame(struct rendezvous *r, const struct handshake_header *header, lh_time now)
 {
     if (header->type == HANDSHAKE_REFUSE)
@@ -345,6 +369,8 @@ static int on_frame(struct rendezvous *r, const struct handshake_header *header,
         r->busy++;
         return 0;
     }
+    if (header->type == HANDSHAKE_COOKIE && expects_cookie(r))
+        return on_cookie(r, header);
     if (header->type == HANDSHAKE_MORE && !r->accepting && !r->stream && r->state == RENDEZVOUS_PATH) {
         r->more = true;
         return 0;
@@ -462,10 +488,14 @@ static int step_open(struct rendezvous *r, struct rendezvous_permit permit, lh_t
 /* ---- the machine ------------------------------------------------------------------------------------- */
 
 void rendezvous_accept(struct rendezvous *r, int fd, const struct lh_attr *attr,
-                       struct control_acceptor *acceptor)
+                       const struct admission_key *key, struct control_acceptor *acceptor)
 {
-    *r = (struct rendezvous){
-        .fd = fd, .accepting = true, .version = HANDSHAKE_VERSION, .attr = attr, .acceptor = acceptor};
+    *r = (struct rendezvous){.fd = fd,
+                             .accepting = true,
+                             .version = HANDSHAKE_VERSION,
+                             .attr = attr,
+                             .key = key,
+                             .acceptor = acceptor};
 }
 
 static void use_stream(struct rendezvous *r, struct control_stream *stream, const struct lh_attr *attr,
@@ -488,11 +518,14 @@ void rendezvous_accept_stream(struct rendezvous *r, struct control_stream *strea
 }
 
 int rendezvous_connect(struct rendezvous *r, int fd, const struct lh_attr *attr, uint8_t version,
-                       const char *where)
+                       const uint8_t *cookie, const char *where)
 {
     *r = (struct rendezvous){
         .fd = fd, .version = version, .attr = attr, .where = attr->engine ? where : NULL};
-    return propose(r);
+    int error = 0;
+    if (cookie && version >= HANDSHAKE_VERSION_COOKIE)
+        error = send_frame(r, HANDSHAKE_COOKIE, cookie, ADMISSION_COOKIE_BYTES);
+    return error ? error : propose(r);
 }
 
 int rendezvous_connect_stream(struct rendezvous *r, struct control_stream *stream,
@@ -561,6 +594,28 @@ int rendezvous_send_busy(struct rendezvous *r)
 {
     assert(r->accepting && r->state > RENDEZVOUS_PROPOSAL);
     return r->version < HANDSHAKE_VERSION_BUSY ? 0 : send_frame(r, HANDSHAKE_BUSY, NULL, 0);
+}
+
+void rendezvous_send_cookie(struct rendezvous *r)
+{
+    uint8_t cookie[ADMISSION_COOKIE_BYTES];
+    const struct admission_address address = admission_address_of(r->fd);
+    assert(r->accepting);
+    if (r->stream || r->state != RENDEZVOUS_BLOB || r->version < HANDSHAKE_VERSION_COOKIE)
+        return;
+    if (admission_cookie_make(r->key, &address, NULL, 0, cookie) == 0)
+        send_frame(r, HANDSHAKE_COOKIE, cookie, sizeof cookie);
+}
+
+enum admission_standing rendezvous_standing(const struct rendezvous *r)
+{
+    if (r->state >= RENDEZVOUS_PATH)
+        return ADMISSION_SERVED;
+    if (r->state == RENDEZVOUS_QUEUED)
+        return ADMISSION_QUEUED;
+    if (r->returned)
+        return ADMISSION_RETURNED;
+    return r->state == RENDEZVOUS_PROPOSAL ? ADMISSION_NEW : ADMISSION_GREETED;
 }
 
 struct lh_connection *rendezvous_done(struct rendezvous *r)

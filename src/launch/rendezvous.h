@@ -10,6 +10,7 @@
 
 #include <longhaul/connection.h>
 
+#include "launch/admission.h"
 #include "launch/control_connection.h"
 #include "launch/handshake.h"
 
@@ -35,6 +36,10 @@ struct rendezvous {
     int fd;                            /* where there is a stream: that of its control connection */
     struct control_stream *stream;     /* NULL: the handshake runs over the socket itself */
     struct control_acceptor *acceptor; /* accepting side: takes further streams; or NULL */
+    const struct admission_key *key;   /* accepting side: of cookies */
+    bool returned;                     /* accepting side: the client has presented a cookie of this key */
+    bool has_cookie;                   /* connecting side, after a failure: for the next try */
+    uint8_t cookie[ADMISSION_COOKIE_BYTES];
     const char *where; /* connecting side: further connections to there may be streams; or NULL */
     bool accepting;
     enum rendezvous_state state;
@@ -66,17 +71,17 @@ struct rendezvous_permit {
     bool finish;        /* from RENDEZVOUS_PENDING on: the connection is handed over at once */
 };
 
-/* Takes the socket, which goes with rendezvous_done() or rendezvous_drop(); attr stays the caller's, and
+/* Takes the socket, which goes with rendezvous_done() or rendezvous_drop(); attr and key stay the caller's, and
  * so does acceptor, or NULL: the client opens no streams. */
 void rendezvous_accept(struct rendezvous *r, int fd, const struct lh_attr *attr,
-                       struct control_acceptor *acceptor);
+                       const struct admission_key *key, struct control_acceptor *acceptor);
 /* The same with a stream. */
 void rendezvous_accept_stream(struct rendezvous *r, struct control_stream *stream,
                               const struct lh_attr *attr, lh_time now);
-/* Sends the first proposal, of that version. An error as of rendezvous_step(), but the socket is taken.
- * where: as the caller of lh_connect() named the listener. */
+/* Sends the first proposal, of that version, behind the cookie of an earlier try, or NULL. An error as of
+ * rendezvous_step(), but the socket is taken. where: as the caller of lh_connect() named the listener. */
 int rendezvous_connect(struct rendezvous *r, int fd, const struct lh_attr *attr, uint8_t version,
-                       const char *where);
+                       const uint8_t *cookie, const char *where);
 /* The same with a stream. In RENDEZVOUS_PROPOSAL a step gives -LH_EPEER when the stream is of no use. */
 int rendezvous_connect_stream(struct rendezvous *r, struct control_stream *stream,
                               const struct lh_attr *attr, lh_time now);
@@ -90,6 +95,11 @@ lh_time rendezvous_next_ns(const struct rendezvous *r, lh_time now);
 /* Accepting side: sends BUSY to a waiting client. -LH_EPEER: it does not read. Version 1 has no BUSY.
  */
 int rendezvous_send_busy(struct rendezvous *r);
+/* Accepting side: sends a client whose proposal came the cookie with which it may return, if it knows of cookies. It
+ * is dropped next. */
+void rendezvous_send_cookie(struct rendezvous *r);
+/* How hard it is to send the client away. */
+enum admission_standing rendezvous_standing(const struct rendezvous *r);
 /* The connection, after a step gave 1. */
 struct lh_connection *rendezvous_done(struct rendezvous *r);
 /* Sends the peer the reason (lh_last_error(), which stays), as far as possible without waiting, and closes.

@@ -16,7 +16,12 @@
 #include "base/error.h"
 #include "wire/roce.h"
 
-#define BACKLOG 64
+/* Connections that the kernel completes ahead of accept(): thousands of strangers a second come, and one of ours. */
+#define BACKLOG 4096
+/* Between attempts to connect to the addresses of a name: RFC 8305, section 5. */
+#define ATTEMPT_DELAY_NS (250 * LH_NS_PER_MS)
+#define ATTEMPTS_MAX     16u
+#define WAIT_MAX_NS      (3600 * LH_NS_PER_S)
 /* NAT that is widely in use forgets an idle connection after 4 minutes. */
 #define KEEP_IDLE_S     60
 #define KEEP_INTERVAL_S 10
@@ -76,6 +81,8 @@ int tcp_split(const char *where, char *host, size_t host_size, char *port, size_
     return 0;
 }
 
+/* ---- addresses --------------------------------------------------------------------------------------- */
+
 /* family: of an empty passive host. */
 static int resolve(const char *where, bool passive, int family, struct addrinfo **list)
 {
@@ -109,35 +116,131 @@ static int open_socket(const struct addrinfo *address, const char *where, int *f
     return lh_fail(LH_ESYSTEM, "socket: %s", strerror(errno));
 }
 
-static int connect_one(const struct addrinfo *to, const char *where, lh_time deadline, int *out)
+/* ---- connecting: RFC 8305 ---------------------------------------------------------------------------- */
+
+struct attempts {
+    const char *where;
+    const struct addrinfo *addresses[ATTEMPTS_MAX]; /* in the order in which they are tried */
+    uint32_t address_count, next;
+    struct pollfd polls[ATTEMPTS_MAX]; /* connections that are under way */
+    uint32_t open;
+    int error; /* of the last that failed */
+};
+
+static const struct addrinfo *next_of_family(const struct addrinfo *list, int family, bool same)
 {
-    int fd;
-    int error = open_socket(to, where, &fd);
-    if (error)
-        return error;
-    if (connect(fd, to->ai_addr, to->ai_addrlen) && errno != EINPROGRESS) {
-        error = lh_fail(LH_EPEER, "%s: %s", where, strerror(errno));
-        goto close_fd;
+    while (list && (list->ai_family == family) != same)
+        list = list->ai_next;
+    return list;
+}
+
+/* The resolver's order, families in turns, that of its first address first: section 4. */
+static void order_addresses(struct attempts *attempts, const struct addrinfo *list)
+{
+    if (!list)
+        return;
+    const int family = list->ai_family;
+    const struct addrinfo *next[] = {list, next_of_family(list, family, false)};
+    for (unsigned turn = 0; (next[0] || next[1]) && attempts->address_count < ATTEMPTS_MAX; turn = !turn) {
+        if (!next[turn])
+            continue;
+        attempts->addresses[attempts->address_count++] = next[turn];
+        next[turn] = next_of_family(next[turn]->ai_next, family, turn == 0);
     }
-    error = tcp_wait(fd, true, deadline);
-    if (error) {
-        lh_fail(LH_ETIMEDOUT, "%s did not answer in time", where);
-        goto close_fd;
-    }
-    int failed = 0;
-    socklen_t size = sizeof failed;
-    getsockopt(fd, SOL_SOCKET, SO_ERROR, &failed, &size);
+}
+
+static int connect_failed(const struct attempts *attempts, int failed)
+{
     if (failed == ECONNRESET) /* of a listener that closed before it took the connection */
         failed = ECONNREFUSED;
-    if (failed) {
-        error = lh_fail(LH_EPEER, "%s: %s: is the remote side listening there?", where, strerror(failed));
-        goto close_fd;
+    return lh_fail(LH_EPEER, "%s: %s: is the remote side listening there?", attempts->where,
+                   strerror(failed));
+}
+
+static void begin_attempt(struct attempts *attempts)
+{
+    int fd;
+    const struct addrinfo *to = attempts->addresses[attempts->next++];
+    int error = open_socket(to, attempts->where, &fd);
+    if (!error && connect(fd, to->ai_addr, to->ai_addrlen) && errno != EINPROGRESS) {
+        error = connect_failed(attempts, errno);
+        close(fd);
     }
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
-    *out = fd;
-    return 0;
-close_fd:
-    close(fd);
+    if (error)
+        attempts->error = error;
+    else
+        attempts->polls[attempts->open++] = (struct pollfd){.fd = fd, .events = POLLOUT};
+}
+
+/* 0: nothing happened, or a signal; 1: something did; or -LH_ESYSTEM. */
+static int await_attempts(struct attempts *attempts, lh_time until)
+{
+    lh_time now = tcp_now(), span = until > now ? until - now : 0;
+    if (span > WAIT_MAX_NS)
+        span = WAIT_MAX_NS;
+    struct timespec timeout = {(time_t)(span / LH_NS_PER_S), (long)(span % LH_NS_PER_S)};
+    int ready = ppoll(attempts->polls, attempts->open, &timeout, NULL);
+    if (ready < 0 && errno != EINTR)
+        return lh_fail(LH_ESYSTEM, "poll: %s", strerror(errno));
+    return ready > 0;
+}
+
+/* Takes out what failed. True: *out is connected. */
+static bool collect_attempts(struct attempts *attempts, int *out)
+{
+    for (uint32_t i = 0; i < attempts->open;) {
+        int failed = 0;
+        socklen_t size = sizeof failed;
+        if (!attempts->polls[i].revents) {
+            i++;
+            continue;
+        }
+        *out = attempts->polls[i].fd;
+        attempts->polls[i] = attempts->polls[--attempts->open];
+        getsockopt(*out, SOL_SOCKET, SO_ERROR, &failed, &size);
+        if (!failed)
+            return true;
+        attempts->error = connect_failed(attempts, failed);
+        close(*out);
+    }
+    return false;
+}
+
+static int connect_first(struct attempts *attempts, lh_time deadline, int *out)
+{
+    lh_time next_ns = 0;
+    for (;;) { /* until one is connected, all have failed, or the deadline */
+        lh_time now = tcp_now();
+        uint32_t before = attempts->open;
+        bool more = attempts->next < attempts->address_count;
+        if (more && (now >= next_ns || attempts->open == 0)) {
+            begin_attempt(attempts);
+            next_ns = attempts->open > before ? now + ATTEMPT_DELAY_NS : now;
+            continue;
+        }
+        if (attempts->open == 0)
+            return attempts->error;
+        if (now >= deadline)
+            return lh_fail(LH_ETIMEDOUT, "%s did not answer in time", attempts->where);
+        int ready = await_attempts(attempts, more && next_ns < deadline ? next_ns : deadline);
+        if (ready < 0)
+            return ready;
+        if (ready && collect_attempts(attempts, out))
+            return 0;
+        if (attempts->open < before)
+            next_ns = 0;
+    }
+}
+
+int tcp_connect_any(const struct addrinfo *list, const char *where, lh_time deadline, int *out)
+{
+    struct attempts attempts = {.where = where, .error = -LH_EADDR};
+    order_addresses(&attempts, list);
+    int error = connect_first(&attempts, deadline, out);
+    for (uint32_t i = 0; i < attempts.open; i++)
+        close(attempts.polls[i].fd);
+    if (!error)
+        setsockopt(*out, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
     return error;
 }
 
@@ -147,12 +250,12 @@ int tcp_connect(const char *where, lh_time deadline, int *fd)
     int error = resolve(where, false, AF_UNSPEC, &list);
     if (error)
         return error;
-    error = -LH_EADDR;
-    for (const struct addrinfo *to = list; to && error; to = to->ai_next)
-        error = connect_one(to, where, deadline, fd);
+    error = tcp_connect_any(list, where, deadline, fd);
     freeaddrinfo(list);
     return error;
 }
+
+/* ---- listening --------------------------------------------------------------------------------------- */
 
 static int listen_one(const struct addrinfo *on, const char *where, int *out)
 {
@@ -206,6 +309,8 @@ int tcp_listen(const char *where, int *fd, uint16_t *port)
                                               : ((struct sockaddr_in *)&bound)->sin_port);
     return 0;
 }
+
+/* ---- connections ------------------------------------------------------------------------------------- */
 
 void tcp_keep_alive(int fd)
 {

@@ -18,16 +18,19 @@
 
 #include "base/earlier.h"
 #include "base/error.h"
+#include "launch/admission.h"
 #include "launch/tcp.h"
 #include "probe/serve.h"
 
-/* Without a HELLO yet; the one that waited longest goes first. */
+/* Without a HELLO yet; admission.h names the one that has to leave. */
 #define CLIENTS_MAX      16u
+#define ACCEPTS_MAX      (CLIENTS_MAX / 2) /* of a turn: each is read once before it may have to leave */
 #define HELLO_TIMEOUT_NS (5 * LH_NS_PER_S)
 #define NO_DESCRIPTOR_NS (10 * LH_NS_PER_MS)
 
 struct client {
     int fd;
+    struct admission_address address;
     lh_time deadline;
     size_t have;
     uint8_t bytes[PROBE_MESSAGE_BYTES_MAX];
@@ -87,21 +90,35 @@ static int take_out(struct lh_probe_server *server, uint32_t index)
     return fd;
 }
 
+static bool send_away(struct lh_probe_server *server, const struct admission_address *newcomer)
+{
+    struct admission_place places[CLIENTS_MAX];
+    for (uint32_t i = 0; i < server->client_count; i++)
+        places[i] = (struct admission_place){server->clients[i].address, ADMISSION_NEW, i};
+    uint32_t victim = admission_victim(places, server->client_count, newcomer);
+    if (victim != ADMISSION_NONE)
+        close(take_out(server, victim));
+    return victim != ADMISSION_NONE;
+}
+
 static void let_in(struct lh_probe_server *server)
 {
     int fd = accept4(server->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd < 0 && errno != EMFILE && errno != ENFILE)
-        return;
-    if (fd < 0) { /* it stays in the backlog, and would wake us without end */
-        nanosleep(&(struct timespec){.tv_nsec = NO_DESCRIPTOR_NS}, NULL);
-        return;
+    struct admission_address address = {0};
+    for (uint32_t i = 1; fd >= 0; i++) { /* up to ACCEPTS_MAX */
+        address = admission_address_of(fd);
+        if (server->client_count == CLIENTS_MAX)
+            send_away(server, &address);
+        struct client *client = &server->clients[server->client_count++];
+        *client = (struct client){.fd = fd, .address = address, .deadline = tcp_deadline(HELLO_TIMEOUT_NS)};
+        if (i == ACCEPTS_MAX)
+            return;
+        fd = accept4(server->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     }
-    if (server->client_count == CLIENTS_MAX)
-        close(take_out(server, 0));
-    struct client *client = &server->clients[server->client_count++];
-    client->fd = fd;
-    client->have = 0;
-    client->deadline = tcp_deadline(HELLO_TIMEOUT_NS);
+    /* It stays in the backlog, and would wake us without end. */
+    if ((errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) &&
+        !send_away(server, &address))
+        nanosleep(&(struct timespec){.tv_nsec = NO_DESCRIPTOR_NS}, NULL);
 }
 
 /* 1: its HELLO is whole; 0: more is to come; or why it is no client. */

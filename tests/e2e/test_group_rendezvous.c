@@ -4,12 +4,14 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "launch/group/group_meeting.h"
 
+#include <netinet/in.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -17,6 +19,7 @@
 
 #include <longhaul/error.h>
 
+#include "launch/group/group_frame.h"
 #include "launch/tcp.h"
 
 #define RANKS_MAX   9u
@@ -290,6 +293,296 @@ static void strangers(void **state)
         close(fds[i]);
 }
 
+/* ---- a rank by hand ---------------------------------------------------------------------------------- */
+
+static void write_frame(int fd, enum group_frame_type type, const void *body, uint32_t bytes)
+{
+    uint8_t frame[GROUP_FRAME_HEADER_BYTES + GROUP_SMALL_BODY_MAX];
+    group_frame_encode(&(struct group_frame){type, bytes}, frame);
+    if (bytes)
+        memcpy(frame + GROUP_FRAME_HEADER_BYTES, body, bytes);
+    assert_int_equal(tcp_write(fd, frame, GROUP_FRAME_HEADER_BYTES + bytes, tcp_deadline(PATIENCE_NS)), 0);
+}
+
+static enum group_frame_type read_frame(int fd, uint8_t body[GROUP_SMALL_BODY_MAX])
+{
+    uint8_t head[GROUP_FRAME_HEADER_BYTES];
+    struct group_frame frame;
+    assert_int_equal(tcp_read(fd, head, sizeof head, tcp_deadline(PATIENCE_NS)), 0);
+    assert_int_equal(group_frame_decode(head, &frame), 0);
+    assert_true(frame.body_bytes <= GROUP_SMALL_BODY_MAX);
+    assert_int_equal(tcp_read(fd, body, frame.body_bytes, tcp_deadline(PATIENCE_NS)), 0);
+    return frame.type;
+}
+
+/* Connects as soon as rank 0 listens. */
+static int connect_to_root(void)
+{
+    int fd;
+    lh_time until = tcp_deadline(PATIENCE_NS);
+    while (tcp_connect(ranks[0].settings.where, until, &fd))
+        assert_true(tcp_now() < until);
+    return fd;
+}
+
+static void say_hello(int fd, uint32_t rank, uint32_t size, const char *job)
+{
+    uint8_t hello[GROUP_HELLO_BYTES];
+    struct group_hello mine = {.rank = rank, .size = size, .nonce = "a nonce of mine"};
+    strcpy(mine.job, job);
+    group_hello_encode(&mine, hello);
+    write_frame(fd, GROUP_HELLO, hello, sizeof hello);
+}
+
+static void prove(int fd) /* without a secret */
+{
+    static const uint8_t proof[GROUP_PROOF_BYTES];
+    write_frame(fd, GROUP_PROOF, proof, sizeof proof);
+}
+
+/* Each has its CHALLENGE before the next comes, so rank 0 has seen all of them. */
+static void strangers_that_greet(int *fds, uint32_t count, uint32_t size)
+{
+    uint8_t body[GROUP_SMALL_BODY_MAX];
+    for (uint32_t i = 0; i < count; i++) {
+        fds[i] = connect_to_root();
+        say_hello(fds[i], 1, size, "");
+        assert_int_equal(read_frame(fds[i], body), GROUP_CHALLENGE);
+    }
+}
+
+static void close_all(const int *fds, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        close(fds[i]);
+}
+
+/* A rank that has its CHALLENGE keeps its place, however many connect behind it and send nothing. */
+static void idle_strangers(void **state)
+{
+    (void)state;
+    int fds[3 * GROUP_CLIENTS_MAX], last;
+    uint8_t body[GROUP_SMALL_BODY_MAX];
+    prepare(2, free_port(), PATIENCE_NS);
+    start(&ranks[0]);
+    int rank = connect_to_root();
+    say_hello(rank, 1, 2, "");
+    assert_int_equal(read_frame(rank, body), GROUP_CHALLENGE);
+    for (uint32_t i = 0; i < 3 * GROUP_CLIENTS_MAX; i++)
+        fds[i] = connect_to_root();
+    strangers_that_greet(&last, 1, 2); /* so rank 0 has seen all of them */
+    prove(rank);
+    assert_int_equal(read_frame(rank, body), GROUP_WELCOME);
+    close(rank); /* which ends the exchange of rank 0 */
+    join(&ranks[0]);
+    expect(&ranks[0], -LH_EPEER, "rank 1 (127.0.0.1:");
+    close_all(fds, 3 * GROUP_CLIENTS_MAX);
+    close(last);
+}
+
+/* A rank that has to leave, since others greet as well, joins with its first bytes when it returns. */
+static void a_rank_returns(void **state)
+{
+    (void)state;
+    int fds[GROUP_CLIENTS_MAX];
+    uint8_t first[GROUP_SMALL_BODY_MAX] = {0}, second[GROUP_SMALL_BODY_MAX] = {0},
+            body[GROUP_SMALL_BODY_MAX];
+    struct group_challenge challenges[2];
+    prepare(2, free_port(), PATIENCE_NS);
+    start(&ranks[0]);
+    int rank = connect_to_root();
+    say_hello(rank, 1, 2, "");
+    assert_int_equal(read_frame(rank, first), GROUP_CHALLENGE);
+    strangers_that_greet(fds, GROUP_CLIENTS_MAX, 2);
+    assert_int_equal(read_frame(rank, body), GROUP_FULL);
+    close(rank);
+    rank = connect_to_root();
+    say_hello(rank, 1, 2, "");
+    prove(rank);
+    assert_int_equal(read_frame(rank, second), GROUP_CHALLENGE);
+    assert_int_equal(group_challenge_decode(first, &challenges[0]), 0);
+    assert_int_equal(group_challenge_decode(second, &challenges[1]), 0);
+    assert_memory_equal(challenges[0].nonce, challenges[1].nonce, GROUP_NONCE_BYTES);
+    assert_int_equal(read_frame(rank, body), GROUP_WELCOME);
+    close(rank);
+    join(&ranks[0]);
+    close_all(fds, GROUP_CLIENTS_MAX);
+}
+
+/* The other side of it: rank 0 by hand sends rank 1 away behind its CHALLENGE. */
+static void a_rank_that_had_to_leave(void **state)
+{
+    (void)state;
+    int listener;
+    uint16_t port;
+    uint8_t body[GROUP_SMALL_BODY_MAX], challenge[GROUP_CHALLENGE_BYTES];
+    struct group_hello hellos[2];
+    const struct group_challenge mine = {.wait_ms = 20000, .nonce = "a nonce of mine", .job = "JOB=1"};
+    static const uint8_t proof[GROUP_PROOF_BYTES];
+    group_challenge_encode(&mine, challenge);
+    assert_int_equal(tcp_listen("127.0.0.1:0", &listener, &port), 0);
+    prepare(2, port, PATIENCE_NS);
+    ranks[1].leaves = true;
+    start(&ranks[1]);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(tcp_wait(listener, false, tcp_deadline(PATIENCE_NS)), 0);
+        int fd = accept(listener, NULL, NULL);
+        assert_int_equal(read_frame(fd, body), GROUP_HELLO);
+        assert_int_equal(group_hello_decode(body, &hellos[i > 0]), 0);
+        if (i > 0) { /* with its first bytes */
+            assert_int_equal(read_frame(fd, body), GROUP_PROOF);
+            assert_memory_equal(hellos[0].nonce, hellos[1].nonce, GROUP_NONCE_BYTES);
+            assert_string_equal(hellos[1].job, "JOB=1");
+        }
+        write_frame(fd, GROUP_CHALLENGE, challenge, sizeof challenge);
+        if (i == 0)
+            write_frame(fd, GROUP_FULL, NULL, 0);
+        else if (i == 2) /* the second is closed without a word */
+            write_frame(fd, GROUP_WELCOME, proof, sizeof proof);
+        shutdown(fd, SHUT_WR);
+        while (recv(fd, body, sizeof body, 0) > 0)
+            continue;
+        close(fd);
+    }
+    join(&ranks[1]);
+    expect(&ranks[1], 0, "");
+    close(listener);
+}
+
+/* Rank 0 ends while others wait for their WELCOME: they need not wait any longer. */
+static void rank_zero_ends(void **state)
+{
+    (void)state;
+    int listener;
+    uint16_t port;
+    uint8_t body[GROUP_SMALL_BODY_MAX], challenge[GROUP_CHALLENGE_BYTES];
+    group_challenge_encode(&(struct group_challenge){.wait_ms = 3600000}, challenge);
+    assert_int_equal(tcp_listen("127.0.0.1:0", &listener, &port), 0);
+    prepare(2, port, 3600 * LH_NS_PER_S);
+    start(&ranks[1]);
+    assert_int_equal(tcp_wait(listener, false, tcp_deadline(PATIENCE_NS)), 0);
+    int fd = accept(listener, NULL, NULL);
+    assert_int_equal(read_frame(fd, body), GROUP_HELLO);
+    write_frame(fd, GROUP_CHALLENGE, challenge, sizeof challenge);
+    assert_int_equal(read_frame(fd, body), GROUP_PROOF);
+    close(listener);
+    close(fd);
+    join(&ranks[1]);
+    expect(&ranks[1], -LH_EPEER, "closed the connection");
+}
+
+/* A byte too many behind a proof: that client is sent away at once, and the rank may join. */
+static void a_byte_behind_a_proof(void **state)
+{
+    (void)state;
+    uint8_t body[GROUP_SMALL_BODY_MAX], byte;
+    prepare(3, free_port(), PATIENCE_NS);
+    start(&ranks[0]);
+    int rank = connect_to_root();
+    say_hello(rank, 1, 3, "");
+    assert_int_equal(read_frame(rank, body), GROUP_CHALLENGE);
+    prove(rank);
+    assert_int_equal(tcp_write(rank, "x", 1, tcp_deadline(PATIENCE_NS)), 0);
+    assert_int_equal(read_frame(rank, body), GROUP_REFUSE);
+    assert_int_equal(tcp_read(rank, &byte, 1, tcp_deadline(PATIENCE_NS)), -LH_EPEER);
+    close(rank);
+    start(&ranks[1]);
+    start(&ranks[2]);
+    for (uint32_t r = 0; r < 3; r++)
+        join(&ranks[r]);
+    expect_done(3);
+}
+
+/* Two jobs with one MASTER_PORT. */
+static void another_job(void **state)
+{
+    (void)state;
+    prepare(2, free_port(), SHORT_NS);
+    strcpy(ranks[0].settings.job, "SLURM_JOB_ID=1.0");
+    strcpy(ranks[1].settings.job, "SLURM_JOB_ID=2.0");
+    start(&ranks[0]);
+    start(&ranks[1]);
+    join(&ranks[0]);
+    join(&ranks[1]);
+    expect(&ranks[1], -LH_EHANDSHAKE, "rank 1 is of job SLURM_JOB_ID=2.0, rank 0 of job SLURM_JOB_ID=1.0");
+    expect(&ranks[0], -LH_ETIMEDOUT, "rank 1 is of job SLURM_JOB_ID=2.0");
+}
+
+/* Without a name rank 0 picks one: who learned that of another rank 0 does not join this one. */
+static void another_rank_zero(void **state)
+{
+    (void)state;
+    uint8_t body[GROUP_SMALL_BODY_MAX];
+    struct group_challenge challenge;
+    prepare(2, free_port(), PATIENCE_NS);
+    start(&ranks[0]);
+    int rank = connect_to_root();
+    say_hello(rank, 1, 2, GROUP_JOB_RANDOM "0123456789abcdef0123456789abcdef");
+    assert_int_equal(read_frame(rank, body), GROUP_REFUSE);
+    close(rank);
+    rank = connect_to_root();
+    say_hello(rank, 1, 2, "");
+    assert_int_equal(read_frame(rank, body), GROUP_CHALLENGE);
+    assert_int_equal(group_challenge_decode(body, &challenge), 0);
+    assert_memory_equal(challenge.job, GROUP_JOB_RANDOM, strlen(GROUP_JOB_RANDOM));
+    close(rank);
+    start(&ranks[1]);
+    join(&ranks[0]);
+    join(&ranks[1]);
+    expect_done(2);
+}
+
+/* Fewer descriptors than places: rank 0 polls what is open alone. */
+static void few_descriptors(void **state)
+{
+    (void)state;
+    struct rlimit before, few;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = before;
+    few.rlim_cur = 40;
+    prepare(3, free_port(), PATIENCE_NS);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    for (uint32_t r = 0; r < 3; r++)
+        start(&ranks[r]);
+    for (uint32_t r = 0; r < 3; r++)
+        join(&ranks[r]);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    expect_done(3);
+}
+
+/* None left for a rank: the message names the limit. */
+static void no_descriptor_left(void **state)
+{
+    (void)state;
+    int fds[64];
+    uint32_t count = 0;
+    struct rlimit before, few;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = before;
+    few.rlim_cur = 64;
+    prepare(2, free_port(), SHORT_NS);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    start(&ranks[0]);
+    int rank = connect_to_root(); /* which is accepted */
+    say_hello(rank, 1, 2, "");
+    uint8_t body[GROUP_SMALL_BODY_MAX];
+    assert_int_equal(read_frame(rank, body), GROUP_CHALLENGE);
+    int other = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    for (int fd = dup(0); fd >= 0; fd = dup(0))
+        fds[count++] = fd;
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                             .sin_port = htons((uint16_t)atoi(strchr(ranks[0].settings.where, ':') + 1))};
+    assert_int_equal(connect(other, (struct sockaddr *)&to, sizeof to), 0);
+    join(&ranks[0]);
+    close_all(fds, count);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    close(rank);
+    close(other);
+    expect(&ranks[0], -LH_ETIMEDOUT,
+           "no file descriptor left for them (limit 64: raise it with ulimit -n)");
+}
+
 static void a_rank_leaves(void **state)
 {
     (void)state;
@@ -330,6 +623,15 @@ int main(void)
         cmocka_unit_test(the_port_is_taken),
         cmocka_unit_test(another_program_answers),
         cmocka_unit_test(strangers),
+        cmocka_unit_test(idle_strangers),
+        cmocka_unit_test(a_rank_returns),
+        cmocka_unit_test(a_rank_that_had_to_leave),
+        cmocka_unit_test(rank_zero_ends),
+        cmocka_unit_test(a_byte_behind_a_proof),
+        cmocka_unit_test(another_job),
+        cmocka_unit_test(another_rank_zero),
+        cmocka_unit_test(few_descriptors),
+        cmocka_unit_test(no_descriptor_left),
         cmocka_unit_test(a_rank_leaves),
         cmocka_unit_test(blobs_of_different_sizes),
     };

@@ -9,6 +9,7 @@
 #include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -17,6 +18,7 @@
 
 #include <cmocka.h>
 
+#include "launch/admission.h"
 #include "launch/handshake.h"
 #include "launch/tcp.h"
 
@@ -329,6 +331,110 @@ static void older_clients_are_told_nothing(void **state)
     lh_close(deaf);
 }
 
+/* ---- strangers without end --------------------------------------------------------------------------- */
+
+/* Each has its answer before the next comes, so the listener has seen all of them. */
+static void strangers_that_greet(int *fds, uint32_t count)
+{
+    uint8_t body[HANDSHAKE_BODY_MAX], version;
+    uint32_t bytes;
+    for (uint32_t i = 0; i < count; i++) {
+        fds[i] = stalled_client(HANDSHAKE_VERSION, NULL, "none");
+        assert_int_equal(read_frame(fds[i], &version, body, &bytes), HANDSHAKE_PROPOSAL);
+    }
+}
+
+static void close_all(const int *fds, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        close(fds[i]);
+}
+
+static int greeted_client(void)
+{
+    int fd;
+    strangers_that_greet(&fd, 1);
+    return fd;
+}
+
+static void say_blob(int fd, struct lh_connection *deaf)
+{
+    uint8_t blob[LH_BLOB_MAX];
+    size_t bytes = sizeof blob;
+    assert_int_equal(lh_blob(deaf, blob, &bytes), 0);
+    write_frame(fd, HANDSHAKE_VERSION, HANDSHAKE_BLOB, blob, (uint32_t)bytes);
+}
+
+static void *accept_until_served(void *argument)
+{
+    const atomic_bool *served = argument;
+    struct lh_connection *accepted;
+    while (!*served)
+        if (!lh_accept(listener, LH_NS_PER_S / 10, &accepted))
+            lh_close(accepted);
+    return NULL;
+}
+
+/* An endpoint was opened for it: it has kept its place. */
+static void expect_served(int fd, struct lh_connection *deaf)
+{
+    pthread_t thread;
+    atomic_bool served = false;
+    uint8_t body[HANDSHAKE_BODY_MAX], version;
+    uint32_t bytes;
+    assert_int_equal(pthread_create(&thread, NULL, accept_until_served, &served), 0);
+    say_blob(fd, deaf);
+    enum handshake_type type = read_frame(fd, &version, body, &bytes);
+    while (type == HANDSHAKE_BUSY)
+        type = read_frame(fd, &version, body, &bytes);
+    assert_int_equal(type, HANDSHAKE_BLOB);
+    served = true;
+    pthread_join(thread, NULL);
+}
+
+/* Who has greeted keeps its place, however many connect behind it and send nothing. */
+static void idle_strangers(void **state)
+{
+    (void)state;
+    int fds[4 * FULL_HOUSE];
+    struct lh_connection *deaf = deaf_endpoint();
+    int honest = greeted_client();
+    for (uint32_t i = 0; i < 4 * FULL_HOUSE; i++)
+        assert_int_equal(tcp_connect(where, tcp_deadline(PATIENCE_NS), &fds[i]), 0);
+    int last = greeted_client(); /* so the listener has seen all of them */
+    expect_served(honest, deaf);
+    close_all(fds, 4 * FULL_HOUSE);
+    close(last);
+    close(honest);
+    lh_close(deaf);
+}
+
+/* Who has to leave since others greet as well is known by its cookie when it returns, and stays then. */
+static void a_cookie_keeps_a_place(void **state)
+{
+    (void)state;
+    int fds[3 * FULL_HOUSE];
+    uint8_t body[HANDSHAKE_BODY_MAX], cookie[ADMISSION_COOKIE_BYTES], version;
+    uint32_t bytes;
+    struct lh_connection *deaf = deaf_endpoint();
+    int honest = greeted_client();
+    strangers_that_greet(fds, FULL_HOUSE);
+    assert_int_equal(read_frame(honest, &version, cookie, &bytes), HANDSHAKE_COOKIE);
+    assert_int_equal(bytes, sizeof cookie);
+    assert_int_equal(read_frame(honest, &version, body, &bytes), HANDSHAKE_REFUSE);
+    assert_memory_equal(body, HANDSHAKE_FULL, strlen(HANDSHAKE_FULL));
+    close(honest);
+    assert_int_equal(tcp_connect(where, tcp_deadline(PATIENCE_NS), &honest), 0);
+    write_frame(honest, HANDSHAKE_VERSION, HANDSHAKE_COOKIE, cookie, sizeof cookie);
+    say_proposal(honest, HANDSHAKE_VERSION, "none");
+    assert_int_equal(read_frame(honest, &version, body, &bytes), HANDSHAKE_PROPOSAL);
+    strangers_that_greet(fds + FULL_HOUSE, 2 * FULL_HOUSE);
+    expect_served(honest, deaf);
+    close_all(fds, 3 * FULL_HOUSE);
+    close(honest);
+    lh_close(deaf);
+}
+
 /* ---- against peers that listen ----------------------------------------------------------------------- */
 
 struct host {
@@ -387,6 +493,35 @@ static void *odd_host(void *argument)
     return NULL;
 }
 
+/* Full for the first client, which returns with its cookie. */
+static void *full_host(void *argument)
+{
+    static const uint8_t cookie[ADMISSION_COOKIE_BYTES] = "a cookie of ours";
+    struct host *host = argument;
+    uint8_t body[HANDSHAKE_BODY_MAX], version;
+    uint32_t bytes;
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(tcp_wait(host->listener, false, tcp_deadline(PATIENCE_NS)), 0);
+        int fd = accept(host->listener, NULL, NULL);
+        if (i == 1) {
+            assert_int_equal(read_frame(fd, &version, body, &bytes), HANDSHAKE_COOKIE);
+            assert_int_equal(bytes, sizeof cookie);
+            assert_memory_equal(body, cookie, sizeof cookie);
+        }
+        assert_int_equal(read_frame(fd, &version, body, &bytes), HANDSHAKE_PROPOSAL);
+        write_frame(fd, version, HANDSHAKE_PROPOSAL, body, bytes);
+        if (i == 0)
+            write_frame(fd, version, HANDSHAKE_COOKIE, cookie, sizeof cookie);
+        const char *reason = i == 0 ? HANDSHAKE_FULL : "not today";
+        write_frame(fd, version, HANDSHAKE_REFUSE, reason, (uint32_t)strlen(reason));
+        shutdown(fd, SHUT_WR);
+        while (recv(fd, body, sizeof body, 0) > 0)
+            continue;
+        close(fd);
+    }
+    return NULL;
+}
+
 static int visit_host(struct host *host, void *(*run)(void *), lh_time timeout_ns)
 {
     char at[32];
@@ -412,11 +547,25 @@ static void an_older_host_is_asked_in_its_version(void **state)
         assert_int_equal(host.heard_version[i], HANDSHAKE_VERSION - i);
 }
 
+static void a_client_returns_with_its_cookie(void **state)
+{
+    (void)state;
+    struct host host = {0};
+    assert_int_equal(visit_host(&host, full_host, PATIENCE_NS), -LH_EHANDSHAKE);
+    assert_non_null(strstr(lh_last_error(), "not today"));
+}
+
 /* Frames where they do not belong end the handshake; BUSY without end does not outlast the timeout. */
 static void hosts_that_talk_nonsense(void **state)
 {
     (void)state;
-    enum { P = HANDSHAKE_PROPOSAL, B = HANDSHAKE_BUSY, R = HANDSHAKE_READY, M = HANDSHAKE_MORE };
+    enum {
+        P = HANDSHAKE_PROPOSAL,
+        B = HANDSHAKE_BUSY,
+        R = HANDSHAKE_READY,
+        M = HANDSHAKE_MORE,
+        C = HANDSHAKE_COOKIE
+    };
     static const struct {
         uint8_t version;
         uint8_t frames[8];
@@ -429,7 +578,9 @@ static void hosts_that_talk_nonsense(void **state)
         {2, {P, B, B, B, B, B, B, 0}, -LH_ETIMEDOUT},
         {3, {P, M, 0}, -LH_EHANDSHAKE}, /* before the blob */
         {2, {P, M, 0}, -LH_EHANDSHAKE}, /* version 2 has none */
-        {4, {P, 0}, -LH_EVERSION},
+        {3, {P, C, 0}, -LH_EHANDSHAKE}, /* version 3 has none */
+        {4, {P, C, 0}, -LH_EHANDSHAKE}, /* of no bytes */
+        {HANDSHAKE_VERSION + 1, {P, 0}, -LH_EVERSION},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct host host = {.frames = cases[i].frames, .version = cases[i].version};
@@ -529,6 +680,9 @@ int main(void)
         WITH_LISTENER(a_client_in_a_hurry_goes),
         WITH_LISTENER(several_wait_their_turn),
         WITH_LISTENER(older_clients_are_told_nothing),
+        WITH_LISTENER(idle_strangers),
+        WITH_LISTENER(a_cookie_keeps_a_place),
+        cmocka_unit_test(a_client_returns_with_its_cookie),
         cmocka_unit_test(an_older_host_is_asked_in_its_version),
         cmocka_unit_test(hosts_that_talk_nonsense),
         cmocka_unit_test(a_listener_that_cannot_propose),

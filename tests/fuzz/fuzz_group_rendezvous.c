@@ -23,7 +23,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 1 || size > INPUT_MAX || socketpair(AF_UNIX, SOCK_STREAM, 0, ends))
         return 0;
     bool secret = data[0] & 1, greeted = data[0] & 2, joined = data[0] & 4;
-    const struct group_terms terms = {4, secret ? "hush" : "", LH_TIME_NEVER};
+    const struct group_terms terms = {
+        .size = 4, .secret = secret ? "hush" : "", .job = "JOB=1", .deadline = LH_TIME_NEVER};
     struct group_member member;
     assert(write(ends[1], data + 1, size - 1) == (ssize_t)(size - 1));
     shutdown(ends[1], SHUT_WR);

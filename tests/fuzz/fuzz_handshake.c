@@ -19,6 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert(memcmp(same, data, sizeof same) == 0);
     assert(header.type != HANDSHAKE_BUSY || header.version >= HANDSHAKE_VERSION_BUSY);
     assert(header.type != HANDSHAKE_MORE || header.version >= HANDSHAKE_VERSION_STREAMS);
+    assert(header.type != HANDSHAKE_COOKIE || header.version >= HANDSHAKE_VERSION_COOKIE);
     assert(header.stream == 0 || header.version >= HANDSHAKE_VERSION_STREAMS);
     uint32_t bytes = header.body_bytes;
     assert(bytes <= HANDSHAKE_BODY_MAX);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <longhaul/launch.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -44,6 +45,18 @@ static void complete(const struct launcher_settings *settings, uint32_t mtu_byte
     attr->attr_across = &completed->across;
 }
 
+/* Where a peer cannot be reached, the address that was chosen may be the cause. */
+static int name_device(int error, const char *device)
+{
+    char cause[512];
+    if (error != -LH_EPEER && error != -LH_ETIMEDOUT)
+        return error;
+    snprintf(cause, sizeof cause, "%s", lh_last_error());
+    return lh_fail((enum lh_error) - error,
+                   "%s; this rank's packets use %s (choose another interface by LONGHAUL_SOCKET_IFNAME)",
+                   cause, device);
+}
+
 static int create(struct group_meeting *meeting, const struct launcher_settings *settings,
                   const struct lh_group_attr *given, struct lh_group **group)
 {
@@ -65,7 +78,8 @@ static int create(struct group_meeting *meeting, const struct launcher_settings 
     if (!attr.device)
         attr.device = device;
     complete(settings, own_way ? 0 : mtu_bytes, &attr, &completed);
-    return lh_group_create(&attr, group);
+    error = lh_group_create(&attr, group);
+    return own_way ? error : name_device(error, device);
 }
 
 int lh_group_create_env(const struct lh_group_attr *given, struct lh_group **group)

@@ -31,6 +31,8 @@ static bool is_possible(uint8_t type, uint32_t bytes)
         return bytes >= GROUP_ROUND_BYTES && bytes <= GROUP_EXCHANGE_MAX + GROUP_ROUND_BYTES;
     case GROUP_REFUSE:
         return bytes <= GROUP_REASON_MAX;
+    case GROUP_FULL:
+        return bytes == 0;
     default:
         return false;
     }
@@ -58,12 +60,25 @@ static int read_flag(const uint8_t *in, bool *flag)
     return 0;
 }
 
+/* Printable ASCII, and zeros behind it. */
+static int read_job(const uint8_t in[GROUP_JOB_BYTES], char job[GROUP_JOB_BYTES])
+{
+    size_t length = strnlen((const char *)in, GROUP_JOB_BYTES);
+    for (size_t i = 0; i < GROUP_JOB_BYTES; i++)
+        if (length == GROUP_JOB_BYTES || (i < length && (in[i] < ' ' || in[i] > '~')) ||
+            (i > length && in[i]))
+            return lh_fail(LH_EHANDSHAKE, "malformed rendezvous frame: name of a job");
+    memcpy(job, in, GROUP_JOB_BYTES);
+    return 0;
+}
+
 void group_hello_encode(const struct group_hello *hello, uint8_t out[GROUP_HELLO_BYTES])
 {
     lh_put_be32(out, hello->rank);
     lh_put_be32(out + 4, hello->size);
     lh_put_be32(out + 8, hello->secret);
     memcpy(out + 12, hello->nonce, GROUP_NONCE_BYTES);
+    memcpy(out + 12 + GROUP_NONCE_BYTES, hello->job, GROUP_JOB_BYTES);
 }
 
 int group_hello_decode(const uint8_t in[GROUP_HELLO_BYTES], struct group_hello *hello)
@@ -73,7 +88,8 @@ int group_hello_decode(const uint8_t in[GROUP_HELLO_BYTES], struct group_hello *
     memcpy(hello->nonce, in + 12, GROUP_NONCE_BYTES);
     if (hello->rank == 0 || hello->rank >= hello->size)
         return lh_fail(LH_EHANDSHAKE, "rank %u of %u cannot join rank 0", hello->rank, hello->size);
-    return read_flag(in + 8, &hello->secret);
+    int error = read_flag(in + 8, &hello->secret);
+    return error ? error : read_job(in + 12 + GROUP_NONCE_BYTES, hello->job);
 }
 
 void group_challenge_encode(const struct group_challenge *challenge, uint8_t out[GROUP_CHALLENGE_BYTES])
@@ -81,13 +97,15 @@ void group_challenge_encode(const struct group_challenge *challenge, uint8_t out
     lh_put_be32(out, challenge->wait_ms);
     lh_put_be32(out + 4, challenge->secret);
     memcpy(out + 8, challenge->nonce, GROUP_NONCE_BYTES);
+    memcpy(out + 8 + GROUP_NONCE_BYTES, challenge->job, GROUP_JOB_BYTES);
 }
 
 int group_challenge_decode(const uint8_t in[GROUP_CHALLENGE_BYTES], struct group_challenge *challenge)
 {
     challenge->wait_ms = lh_get_be32(in);
     memcpy(challenge->nonce, in + 8, GROUP_NONCE_BYTES);
-    return read_flag(in + 4, &challenge->secret);
+    int error = read_flag(in + 4, &challenge->secret);
+    return error ? error : read_job(in + 8 + GROUP_NONCE_BYTES, challenge->job);
 }
 
 void group_reason_decode(const uint8_t *in, uint32_t bytes, char reason[GROUP_REASON_MAX + 1])
@@ -96,4 +114,14 @@ void group_reason_decode(const uint8_t *in, uint32_t bytes, char reason[GROUP_RE
     for (uint32_t i = 0; i < bytes; i++)
         reason[i] = in[i] >= ' ' && in[i] < 127 ? (char)in[i] : '?';
     reason[bytes] = '\0';
+}
+
+static bool is_random(const char *job)
+{
+    return !strncmp(job, GROUP_JOB_RANDOM, strlen(GROUP_JOB_RANDOM));
+}
+
+bool group_jobs_conflict(const char *a, const char *b)
+{
+    return *a && *b && is_random(a) == is_random(b) && strcmp(a, b) != 0;
 }

@@ -3,13 +3,21 @@
  * big-endian.
  *
  * Frame, 12 bytes and a body: magic 4 | version 1 | type 1 | zero 2 | body bytes 4
- *   HELLO      rank 4 | size 4 | 1 with a secret, else 0: 4 | nonce 16: the first of a rank that connects
- *   CHALLENGE  milliseconds that rank 0 waits for ranks yet 4 | secret 4, likewise | nonce 16
+ *   HELLO      rank 4 | size 4 | 1 with a secret, else 0: 4 | nonce 16 | job 64: the first of a rank that connects
+ *   CHALLENGE  milliseconds that rank 0 waits for ranks yet 4 | secret 4, as above | nonce 16 | job 64
  *   PROOF      proof 32 (group_proof.h)
  *   WELCOME    proof 32 of rank 0: all ranks are there
  *   PART       round 4 | what the rank gives to an exchange
  *   ALL        round 4 | what all gave, by rank
  *   REFUSE     a reason for people; ends the connection
+ *   FULL       empty: another client needs the place; ends the connection. The rank returns
+ *
+ * Nonces: a rank keeps its own for all its connections. Rank 0's is a cookie (admission.h) over the rank's address,
+ * rank, size and nonce: the same for each connection of that rank, and rank 0 keeps nothing for it. So a rank that
+ * has lost its place after CHALLENGE sends HELLO and PROOF at once when it returns, and needs no further round trip.
+ *
+ * Job: what the launcher calls the job ("PMIX_NAMESPACE=..."), in zeros to the end. Without one rank 0 picks a random
+ * name, which ranks learn by CHALLENGE and repeat when they return. Two jobs with names of one kind do not mix.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -19,12 +27,14 @@
 #include <longhaul/types.h>
 
 #define GROUP_FRAME_MAGIC        0x4C484731u /* "LHG1" */
-#define GROUP_FRAME_VERSION      1u
+#define GROUP_FRAME_VERSION      2u
 #define GROUP_FRAME_HEADER_BYTES 12u
 #define GROUP_NONCE_BYTES        16u
 #define GROUP_PROOF_BYTES        32u
-#define GROUP_HELLO_BYTES        (12u + GROUP_NONCE_BYTES)
-#define GROUP_CHALLENGE_BYTES    (8u + GROUP_NONCE_BYTES)
+#define GROUP_JOB_BYTES          64u /* with the zero that ends it */
+#define GROUP_HELLO_BYTES        (12u + GROUP_NONCE_BYTES + GROUP_JOB_BYTES)
+#define GROUP_CHALLENGE_BYTES    (8u + GROUP_NONCE_BYTES + GROUP_JOB_BYTES)
+#define GROUP_JOB_RANDOM         "random-" /* begins a name that rank 0 picked */
 #define GROUP_ROUND_BYTES        4u
 #define GROUP_REASON_MAX         300u
 /* Longest body of all but PART and ALL. */
@@ -40,6 +50,7 @@ enum group_frame_type {
     GROUP_PART = 5,
     GROUP_ALL = 6,
     GROUP_REFUSE = 7,
+    GROUP_FULL = 8,
 };
 
 struct group_frame {
@@ -51,12 +62,14 @@ struct group_hello {
     uint32_t rank, size;
     bool secret;
     uint8_t nonce[GROUP_NONCE_BYTES];
+    char job[GROUP_JOB_BYTES]; /* "": not known yet */
 };
 
 struct group_challenge {
     uint32_t wait_ms;
     bool secret;
     uint8_t nonce[GROUP_NONCE_BYTES];
+    char job[GROUP_JOB_BYTES];
 };
 
 void group_frame_encode(const struct group_frame *frame, uint8_t out[GROUP_FRAME_HEADER_BYTES]);
@@ -65,10 +78,12 @@ void group_frame_encode(const struct group_frame *frame, uint8_t out[GROUP_FRAME
 int group_frame_decode(const uint8_t in[GROUP_FRAME_HEADER_BYTES], struct group_frame *frame);
 
 void group_hello_encode(const struct group_hello *hello, uint8_t out[GROUP_HELLO_BYTES]);
-/* -LH_EHANDSHAKE: a rank that is not below the size, or no flag. */
+/* -LH_EHANDSHAKE: a rank that is not below the size, no flag, or no text. */
 int group_hello_decode(const uint8_t in[GROUP_HELLO_BYTES], struct group_hello *hello);
 void group_challenge_encode(const struct group_challenge *challenge, uint8_t out[GROUP_CHALLENGE_BYTES]);
 int group_challenge_decode(const uint8_t in[GROUP_CHALLENGE_BYTES], struct group_challenge *challenge);
+/* Whether two names are of one kind, both from launchers or both random (GROUP_JOB_RANDOM), and differ. */
+bool group_jobs_conflict(const char *a, const char *b);
 /* Copies a reason of at most GROUP_REASON_MAX bytes, without what a terminal could act on. */
 void group_reason_decode(const uint8_t *in, uint32_t bytes, char reason[GROUP_REASON_MAX + 1]);
 

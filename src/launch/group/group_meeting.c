@@ -10,7 +10,8 @@ static int open_root(const struct launcher_settings *settings, lh_time timeout_n
                      struct group_meeting *meeting)
 {
     char cause[256];
-    int error = group_root_open(settings->listen, settings->size, settings->secret, &meeting->root);
+    int error =
+        group_root_open(settings->listen, settings->size, settings->secret, settings->job, &meeting->root);
     if (error == -LH_EADDR) {
         snprintf(cause, sizeof cause, "%s", lh_last_error());
         return lh_fail(LH_EADDR, "rank 0 cannot listen at %s (set MASTER_PORT to a free port)", cause);
@@ -32,8 +33,14 @@ int group_meeting_open(const struct launcher_settings *settings, lh_time timeout
         return 0;
     if (settings->rank == 0)
         return open_root(settings, timeout_ns, meeting);
-    return group_rank_join(&meeting->member, settings->where, settings->rank, settings->size,
-                           settings->secret, timeout_ns);
+    const struct group_rank_terms terms = {
+        .where = settings->where,
+        .rank = settings->rank,
+        .size = settings->size,
+        .secret = settings->secret,
+        .job = settings->job,
+    };
+    return group_rank_join(&meeting->member, &terms, timeout_ns);
 }
 
 int group_meeting_exchange(void *context, const void *mine, size_t bytes, void *all)
@@ -48,11 +55,11 @@ int group_meeting_exchange(void *context, const void *mine, size_t bytes, void *
     return 0;
 }
 
-int group_meeting_socket(const struct group_meeting *meeting)
+int group_meeting_socket(const struct group_meeting *meeting, uint32_t rank)
 {
     if (meeting->rank > 0)
-        return meeting->member.fd;
-    return meeting->root ? group_root_socket(meeting->root, 1) : -1;
+        return rank == 0 ? meeting->member.fd : -1;
+    return meeting->root && rank > 0 ? group_root_socket(meeting->root, rank) : -1;
 }
 
 void group_meeting_close(struct group_meeting *meeting)

@@ -16,7 +16,8 @@
 
 void group_member_start(struct group_member *member, int fd, lh_time now)
 {
-    *member = (struct group_member){.fd = fd, .deadline = now + GROUP_CLIENT_TIMEOUT_NS};
+    *member = (struct group_member){
+        .fd = fd, .deadline = now + GROUP_CLIENT_TIMEOUT_NS, .address = admission_address_of(fd)};
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
     if (tcp_peer_name(fd, member->name, sizeof member->name))
         snprintf(member->name, sizeof member->name, "a disconnected client");
@@ -91,7 +92,23 @@ static int check_hello(const struct group_hello *hello, const struct group_terms
         return lh_fail(LH_EHANDSHAKE,
                        "rank %u has %s, rank 0 has %s (set LONGHAUL_SECRET to the same text for all ranks)",
                        hello->rank, secret ? "no secret" : "a secret", secret ? "one" : "none");
+    if (group_jobs_conflict(hello->job, terms->job))
+        return lh_fail(LH_EHANDSHAKE,
+                       "rank %u is of job %s, rank 0 of job %s (give each job a MASTER_PORT of its own)",
+                       hello->rank, hello->job, terms->job);
     return 0;
+}
+
+/* The same for each connection of a rank, without anything kept for it. */
+static int make_nonce(const struct group_member *member, const struct group_hello *hello,
+                      const struct group_terms *terms, uint8_t nonce[GROUP_NONCE_BYTES])
+{
+    uint8_t bound[8 + GROUP_NONCE_BYTES];
+    static_assert(GROUP_NONCE_BYTES == ADMISSION_COOKIE_BYTES, "a cookie is a nonce");
+    lh_put_be32(bound, hello->rank);
+    lh_put_be32(bound + 4, hello->size);
+    memcpy(bound + 8, hello->nonce, GROUP_NONCE_BYTES);
+    return admission_cookie_make(&terms->key, &member->address, bound, sizeof bound, nonce);
 }
 
 static int on_hello(struct group_member *member, const struct group_terms *terms, lh_time now)
@@ -103,9 +120,10 @@ static int on_hello(struct group_member *member, const struct group_terms *terms
     if (!error)
         error = check_hello(&hello, terms);
     if (!error)
-        error = group_nonce(challenge.nonce);
+        error = make_nonce(member, &hello, terms, challenge.nonce);
     if (error)
         return error;
+    memcpy(challenge.job, terms->job, strlen(terms->job));
     lh_time left_ms = terms->deadline > now ? (terms->deadline - now) / LH_NS_PER_MS : 0;
     challenge.wait_ms = left_ms < UINT32_MAX ? (uint32_t)left_ms : UINT32_MAX;
     member->claim = (struct group_claim){.rank = hello.rank, .size = hello.size};
@@ -196,28 +214,45 @@ int group_member_write(struct group_member *member, const uint8_t *frame, size_t
     return 1;
 }
 
-bool group_member_is_gone(const struct group_member *member)
+int group_member_check_silent(const struct group_member *member)
 {
     uint8_t byte;
     ssize_t got = recv(member->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    if (got > 0)
+        return lh_fail(LH_EHANDSHAKE, "%s: data of rank %u before its turn (is it of this release?)",
+                       member->name, member->claim.rank);
+    return lh_fail(LH_EPEER, "%s: closed the connection", member->name);
 }
 
 /* ---- end --------------------------------------------------------------------------------------------- */
 
-void group_member_refuse(struct group_member *member)
+static void send_last(struct group_member *member, enum group_frame_type type, const char *text)
 {
-    const char *reason = lh_last_error();
-    size_t length = strnlen(reason, GROUP_REASON_MAX);
+    size_t length = strnlen(text, GROUP_REASON_MAX);
     uint8_t frame[GROUP_FRAME_HEADER_BYTES + GROUP_REASON_MAX], unread[512];
-    group_frame_encode(&(struct group_frame){GROUP_REFUSE, (uint32_t)length}, frame);
-    memcpy(frame + GROUP_FRAME_HEADER_BYTES, reason, length);
+    group_frame_encode(&(struct group_frame){type, (uint32_t)length}, frame);
+    memcpy(frame + GROUP_FRAME_HEADER_BYTES, text, length);
     send(member->fd, frame, GROUP_FRAME_HEADER_BYTES + length, MSG_NOSIGNAL | MSG_DONTWAIT);
     /* Closed with bytes unread, TCP would throw away what it has just sent. */
     shutdown(member->fd, SHUT_WR);
     for (int i = 0; i < 64 && recv(member->fd, unread, sizeof unread, MSG_DONTWAIT) > 0; i++)
         continue;
     group_member_close(member);
+}
+
+void group_member_refuse(struct group_member *member)
+{
+    send_last(member, GROUP_REFUSE, lh_last_error());
+}
+
+void group_member_evict(struct group_member *member)
+{
+    if (member->greeted)
+        send_last(member, GROUP_FULL, "");
+    else
+        group_member_close(member);
 }
 
 void group_member_close(struct group_member *member)

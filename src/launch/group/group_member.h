@@ -7,6 +7,7 @@
 #ifndef LH_LAUNCH_GROUP_GROUP_MEMBER_H
 #define LH_LAUNCH_GROUP_GROUP_MEMBER_H
 
+#include "launch/admission.h"
 #include "launch/group/group_frame.h"
 #include "launch/group/group_proof.h"
 #include "launch/tcp.h"
@@ -14,7 +15,10 @@
 struct group_member {
     int fd;           /* -1: none */
     lh_time deadline; /* of its handshake */
-    bool greeted;     /* HELLO has come, and CHALLENGE was sent */
+    uint64_t arrival; /* its number among all clients */
+    uint32_t poll;    /* its index in the table for poll(); 0: not there */
+    struct admission_address address;
+    bool greeted; /* HELLO has come, and CHALLENGE was sent */
     struct group_claim claim;
     char name[TCP_NAME_MAX]; /* of the peer, for people */
     uint32_t have;           /* bytes of the frame that is being read */
@@ -28,7 +32,9 @@ struct group_member {
 struct group_terms {
     uint32_t size;
     const char *secret;
-    lh_time deadline; /* of the rendezvous */
+    const char *job;
+    struct admission_key key; /* of rank 0's nonces */
+    lh_time deadline;         /* of the rendezvous */
 };
 
 /* Takes an accepted socket, non-blocking. */
@@ -42,8 +48,11 @@ int group_member_welcome(struct group_member *member, const struct group_terms *
 int group_member_read_part(struct group_member *member, uint32_t round, uint8_t *part, size_t bytes);
 /* Writes what is possible of a frame. 1: whole; 0; -LH_EPEER. */
 int group_member_write(struct group_member *member, const uint8_t *frame, size_t bytes);
-/* Whether the peer closed the connection, while nothing is expected from it. */
-bool group_member_is_gone(const struct group_member *member);
+/* 0: nothing came from a member that has nothing to send; -LH_EPEER: it closed the connection; -LH_EHANDSHAKE: it
+ * sent something. */
+int group_member_check_silent(const struct group_member *member);
+/* Sends FULL to a client that has said HELLO, and closes. */
+void group_member_evict(struct group_member *member);
 /* Sends lh_last_error() as the reason, as far as possible without waiting, and closes. */
 void group_member_refuse(struct group_member *member);
 void group_member_close(struct group_member *member);

@@ -5,6 +5,7 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -16,6 +17,17 @@ int group_nonce(uint8_t nonce[GROUP_NONCE_BYTES])
     if (getrandom(nonce, GROUP_NONCE_BYTES, 0) == GROUP_NONCE_BYTES)
         return 0;
     return lh_fail(LH_ESYSTEM, "getrandom: %s", strerror(errno));
+}
+
+int group_job_make(char job[GROUP_JOB_BYTES])
+{
+    uint8_t random[GROUP_NONCE_BYTES];
+    int error = group_nonce(random);
+    memset(job, 0, GROUP_JOB_BYTES);
+    int used = snprintf(job, GROUP_JOB_BYTES, GROUP_JOB_RANDOM);
+    for (size_t i = 0; i < sizeof random && !error; i++)
+        used += snprintf(job + used, GROUP_JOB_BYTES - (size_t)used, "%02x", random[i]);
+    return error;
 }
 
 #define LABEL_BYTES 8u

@@ -18,6 +18,8 @@ struct group_claim {
 
 /* Random bytes of the system. -LH_ESYSTEM. */
 int group_nonce(uint8_t nonce[GROUP_NONCE_BYTES]);
+/* The name of a job that has none from its launcher: GROUP_JOB_RANDOM and 32 digits. -LH_ESYSTEM. */
+int group_job_make(char job[GROUP_JOB_BYTES]);
 /* by_root: rank 0's proof, else the rank's. Without a secret (""): zeros. */
 int group_proof_make(const char *secret, const struct group_claim *claim, bool by_root,
                      uint8_t proof[GROUP_PROOF_BYTES]);

@@ -61,6 +61,8 @@ static int read_header(struct group_rank *rank, enum group_frame_type type, uint
         return to_root_failed(rank, error);
     if (frame.type == GROUP_REFUSE)
         return refused(rank, &frame, deadline);
+    if (frame.type == GROUP_FULL)
+        return lh_fail(LH_EPEER, "rank 0 at %s: too many clients connect to it", rank->where);
     if (frame.type == type && frame.body_bytes == bytes)
         return 0;
     return lh_fail(LH_EHANDSHAKE, "rank 0 at %s: unexpected rendezvous frame of type %d and %u bytes",
@@ -75,89 +77,141 @@ static int read_body(struct group_rank *rank, void *body, size_t bytes, lh_time 
 
 /* ---- joining ----------------------------------------------------------------------------------------- */
 
-static int prove(struct group_rank *rank, const char *secret, const struct group_claim *claim,
-                 const struct group_challenge *challenge, lh_time deadline)
+/* What a rank keeps from one connection to the next. */
+struct joining {
+    const char *secret;
+    lh_time timeout_ns, deadline;
+    struct group_hello hello;
+    bool answered; /* rank 0 has sent CHALLENGE: claim is complete, and the deadline is rank 0's, too */
+    struct group_claim claim;
+};
+
+static int prove(struct group_rank *rank, const struct joining *joining)
 {
     uint8_t proof[GROUP_PROOF_BYTES];
-    if (challenge->secret != (*secret != '\0'))
-        return lh_fail(LH_EHANDSHAKE, "rank 0 at %s asks for %s secret (set LONGHAUL_SECRET for all ranks)",
-                       rank->where, challenge->secret ? "a" : "no");
-    int error = group_proof_make(secret, claim, false, proof);
-    return error ? error : send_frame(rank, GROUP_PROOF, proof, sizeof proof, deadline);
+    int error = group_proof_make(joining->secret, &joining->claim, false, proof);
+    return error ? error : send_frame(rank, GROUP_PROOF, proof, sizeof proof, joining->deadline);
 }
 
-static int await_welcome(struct group_rank *rank, const char *secret, const struct group_claim *claim,
-                         lh_time deadline)
+static int await_welcome(struct group_rank *rank, const struct joining *joining)
 {
     uint8_t proof[GROUP_PROOF_BYTES];
-    int error = read_header(rank, GROUP_WELCOME, sizeof proof, deadline);
+    int error = read_header(rank, GROUP_WELCOME, sizeof proof, joining->deadline);
     if (!error)
-        error = read_body(rank, proof, sizeof proof, deadline);
-    if (error || group_proof_check(secret, claim, true, proof))
+        error = read_body(rank, proof, sizeof proof, joining->deadline);
+    if (error || group_proof_check(joining->secret, &joining->claim, true, proof))
         return error;
     return lh_fail(LH_EHANDSHAKE, "rank 0 at %s has another secret (set LONGHAUL_SECRET for all ranks)",
                    rank->where);
 }
 
-/* Over a new connection. *answered: rank 0 is there, and it is no use to connect again. */
-static int shake_hands(struct group_rank *rank, const char *secret, lh_time timeout_ns, lh_time deadline,
-                       bool *answered)
+static int say_hello(struct group_rank *rank, struct joining *joining)
 {
-    uint8_t hello[GROUP_HELLO_BYTES], body[GROUP_CHALLENGE_BYTES];
-    struct group_challenge challenge;
-    struct group_claim claim = {.rank = rank->rank, .size = rank->size};
-    struct group_hello mine = {.rank = rank->rank, .size = rank->size, .secret = *secret != '\0'};
-    int error = group_nonce(mine.nonce);
-    memcpy(claim.rank_nonce, mine.nonce, sizeof claim.rank_nonce);
-    group_hello_encode(&mine, hello);
-    if (!error)
-        error = send_frame(rank, GROUP_HELLO, hello, sizeof hello, deadline);
-    if (!error)
-        error = read_header(rank, GROUP_CHALLENGE, sizeof body, deadline);
-    *answered = error != -LH_EPEER;
-    if (!error)
-        error = read_body(rank, body, sizeof body, deadline);
-    if (!error)
-        error = group_challenge_decode(body, &challenge);
-    if (error)
-        return error;
-    memcpy(claim.root_nonce, challenge.nonce, sizeof claim.root_nonce);
-    lh_time wait_ns = challenge.wait_ms * LH_NS_PER_MS;
-    lh_time until = tcp_deadline((wait_ns < timeout_ns ? wait_ns : timeout_ns) + GROUP_GRACE_NS);
-    error = prove(rank, secret, &claim, &challenge, until);
-    return error ? error : await_welcome(rank, secret, &claim, until);
+    uint8_t hello[GROUP_HELLO_BYTES];
+    group_hello_encode(&joining->hello, hello);
+    return send_frame(rank, GROUP_HELLO, hello, sizeof hello, joining->deadline);
 }
 
-static int join_once(struct group_rank *rank, const char *secret, lh_time timeout_ns, lh_time deadline,
-                     bool *answered)
+/* The first CHALLENGE sets the deadline; a later one repeats it, or is of another rank 0. */
+static int on_challenge(struct group_rank *rank, struct joining *joining,
+                        const struct group_challenge *challenge)
 {
-    *answered = false;
-    int error = tcp_connect(rank->where, deadline, &rank->fd);
+    if (challenge->secret != (*joining->secret != '\0'))
+        return lh_fail(LH_EHANDSHAKE, "rank 0 at %s asks for %s secret (set LONGHAUL_SECRET for all ranks)",
+                       rank->where, challenge->secret ? "a" : "no");
+    if (group_jobs_conflict(joining->hello.job, challenge->job))
+        return lh_fail(
+            LH_EHANDSHAKE,
+            "rank 0 at %s is of job %s, rank %u of job %s (give each job a MASTER_PORT of its own)",
+            rank->where, challenge->job, rank->rank, joining->hello.job);
+    bool same = !memcmp(joining->claim.root_nonce, challenge->nonce, GROUP_NONCE_BYTES);
+    if (joining->answered && same)
+        return 0;
+    memcpy(joining->claim.root_nonce, challenge->nonce, GROUP_NONCE_BYTES);
+    if (!*joining->hello.job)
+        memcpy(joining->hello.job, challenge->job, GROUP_JOB_BYTES);
+    lh_time wait_ns = challenge->wait_ms * LH_NS_PER_MS;
+    joining->deadline =
+        tcp_deadline((wait_ns < joining->timeout_ns ? wait_ns : joining->timeout_ns) + GROUP_GRACE_NS);
+    joining->answered = true;
+    return prove(rank, joining);
+}
+
+/* Over a new connection. */
+static int shake_hands(struct group_rank *rank, struct joining *joining)
+{
+    uint8_t body[GROUP_CHALLENGE_BYTES];
+    struct group_challenge challenge;
+    int error = say_hello(rank, joining);
+    if (!error && joining->answered)
+        error = prove(rank, joining);
+    /* Rank 0 may have closed, and its reason may be here. */
+    if (!error || error == -LH_EPEER)
+        error = read_header(rank, GROUP_CHALLENGE, sizeof body, joining->deadline);
+    if (!error)
+        error = read_body(rank, body, sizeof body, joining->deadline);
+    if (!error)
+        error = group_challenge_decode(body, &challenge);
+    if (!error)
+        error = on_challenge(rank, joining, &challenge);
+    return error ? error : await_welcome(rank, joining);
+}
+
+/* *retry: the connection was not made, or was lost on the way: there may be a place, or a rank 0, later. Whoever
+ * refuses a connection after it has answered has ended. */
+static int join_once(struct group_rank *rank, struct joining *joining, bool *retry)
+{
+    char lost[256];
+    bool answered = joining->answered;
+    snprintf(lost, sizeof lost, "%s", lh_last_error());
+    int error = tcp_connect(rank->where, joining->deadline, &rank->fd);
+    *retry = error && error != -LH_EINVAL && !(answered && error == -LH_EPEER);
+    if (error && answered && error == -LH_EPEER)
+        return lh_fail(LH_EPEER, "%s", lost);
     if (error)
         return error;
-    error = shake_hands(rank, secret, timeout_ns, deadline, answered);
+    error = shake_hands(rank, joining);
+    *retry = error == -LH_EPEER;
     if (error)
         close(rank->fd);
     return error;
 }
 
-int group_rank_join(struct group_rank *rank, const char *where, uint32_t number, uint32_t size,
-                    const char *secret, lh_time timeout_ns)
+static int too_late(const struct group_rank *rank, const struct joining *joining)
 {
-    bool answered;
     char cause[256];
-    lh_time deadline = tcp_deadline(timeout_ns), pause = PAUSE_FIRST_NS;
-    *rank = (struct group_rank){.fd = -1, .where = where, .rank = number, .size = size};
+    snprintf(cause, sizeof cause, "%s", lh_last_error());
+    if (joining->answered)
+        return lh_fail(LH_ETIMEDOUT, "rank %u: %s", rank->rank, cause);
+    return lh_fail(
+        LH_ETIMEDOUT,
+        "rank %u: rank 0 did not answer within %g s: %s (start rank 0; is MASTER_ADDR its host?)",
+        rank->rank, (double)joining->timeout_ns / 1e9, cause);
+}
+
+int group_rank_join(struct group_rank *rank, const struct group_rank_terms *terms, lh_time timeout_ns)
+{
+    bool retry;
+    lh_time pause = PAUSE_FIRST_NS;
+    struct joining joining = {
+        .secret = terms->secret,
+        .timeout_ns = timeout_ns,
+        .deadline = tcp_deadline(timeout_ns),
+        .hello = {.rank = terms->rank, .size = terms->size, .secret = *terms->secret != '\0'},
+        .claim = {.rank = terms->rank, .size = terms->size},
+    };
+    *rank = (struct group_rank){.fd = -1, .where = terms->where, .rank = terms->rank, .size = terms->size};
+    int error = group_nonce(joining.hello.nonce);
+    if (error)
+        return error;
+    memcpy(joining.claim.rank_nonce, joining.hello.nonce, GROUP_NONCE_BYTES);
+    memcpy(joining.hello.job, terms->job, strnlen(terms->job, GROUP_JOB_BYTES - 1));
     for (;;) { /* until the deadline */
-        int error = join_once(rank, secret, timeout_ns, deadline, &answered);
-        if (!error || answered || error == -LH_EINVAL)
+        error = join_once(rank, &joining, &retry);
+        if (!error || !retry)
             return error;
-        snprintf(cause, sizeof cause, "%s", lh_last_error());
-        if (tcp_now() + pause >= deadline)
-            return lh_fail(LH_ETIMEDOUT,
-                           "rank %u: rank 0 did not answer within %g s: %s (start rank 0; "
-                           "is MASTER_ADDR its host?)",
-                           number, (double)timeout_ns / 1e9, cause);
+        if (tcp_now() + pause >= joining.deadline)
+            return too_late(rank, &joining);
         nanosleep(&(struct timespec){(time_t)(pause / LH_NS_PER_S), (long)(pause % LH_NS_PER_S)}, NULL);
         pause = 2 * pause < PAUSE_MAX_NS ? 2 * pause : PAUSE_MAX_NS;
     }

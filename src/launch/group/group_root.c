@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,9 +20,8 @@
 #include "base/error.h"
 #include "launch/group/group_member.h"
 
-/* The table for poll(): the listener, the clients, the ranks. */
-#define FIRST_CLIENT 1u
-#define FIRST_RANK   (FIRST_CLIENT + GROUP_CLIENTS_MAX)
+/* Clients that a turn accepts: fewer than there are places, so that each is read once before it may have to leave. */
+#define ACCEPTS_MAX (GROUP_CLIENTS_MAX / 2)
 /* Deadlines of clients are looked at that often. */
 #define POLL_SPAN_NS LH_NS_PER_S
 /* After an accept() without a descriptor, whose client stays in the backlog. */
@@ -42,8 +42,10 @@ struct group_root {
     bool *over;                 /* by rank: it does not wait for this one */
     struct group_member *ranks; /* ranks[0] is not used */
     struct group_member clients[GROUP_CLIENTS_MAX];
-    struct pollfd *polls;
-    char refusal[REFUSAL_MAX]; /* the last one, for who misses a rank */
+    uint64_t arrivals;    /* clients that were accepted */
+    struct pollfd *polls; /* the listener, and what is open of clients and ranks, in this order */
+    char job[GROUP_JOB_BYTES];
+    char refusal[REFUSAL_MAX]; /* the last one, for a missing rank */
     /* the exchange that is under way */
     uint8_t *all; /* the frame ALL */
     size_t part_bytes;
@@ -86,34 +88,89 @@ static void refuse_client(struct group_root *root, struct group_member *client, 
     group_member_refuse(client);
 }
 
-/* A free place, or that of the client that has been there longest. */
-static struct group_member *make_place(struct group_root *root)
+/* Sends the client away that admission.h names. False: there is none. */
+static bool evict_client(struct group_root *root, const struct admission_address *newcomer)
 {
-    struct group_member *oldest = &root->clients[0];
+    struct admission_place places[GROUP_CLIENTS_MAX];
+    struct group_member *members[GROUP_CLIENTS_MAX];
+    uint32_t count = 0;
+    static_assert(GROUP_CLIENTS_MAX <= ADMISSION_PLACES_MAX, "places of admission.h");
     for (uint32_t i = 0; i < GROUP_CLIENTS_MAX; i++) {
         struct group_member *client = &root->clients[i];
         if (client->fd < 0)
-            return client;
-        if (client->deadline < oldest->deadline)
-            oldest = client;
+            continue;
+        places[count] = (struct admission_place){
+            client->address, client->greeted ? ADMISSION_GREETED : ADMISSION_NEW, client->arrival};
+        members[count++] = client;
     }
-    group_member_close(oldest);
-    return oldest;
+    uint32_t victim = admission_victim(places, count, newcomer);
+    if (victim != ADMISSION_NONE)
+        group_member_evict(members[victim]);
+    return victim != ADMISSION_NONE;
 }
 
-static void take_client(struct group_root *root, lh_time now)
+static struct group_member *free_place(struct group_root *root)
 {
-    int fd = accept4(root->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd >= 0)
-        group_member_start(make_place(root), fd, now);
-    else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+    for (uint32_t i = 0; i < GROUP_CLIENTS_MAX; i++)
+        if (root->clients[i].fd < 0)
+            return &root->clients[i];
+    return NULL;
+}
+
+static void add_client(struct group_root *root, int fd, lh_time now)
+{
+    struct admission_address address = admission_address_of(fd);
+    struct group_member *place = free_place(root);
+    if (!place && evict_client(root, &address))
+        place = free_place(root);
+    assert(place); /* clients are new or greeted, and these leave */
+    group_member_start(place, fd, now);
+    place->arrival = root->arrivals++;
+}
+
+/* The client stays in the backlog until a descriptor is free. */
+static void on_no_descriptor(struct group_root *root)
+{
+    struct rlimit limit = {0};
+    const struct admission_address unknown = {0};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    snprintf(root->refusal, sizeof root->refusal,
+             "some: no file descriptor left for them (limit %llu: raise it with ulimit -n)",
+             (unsigned long long)limit.rlim_cur);
+    if (!evict_client(root, &unknown))
         nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+}
+
+static void take_clients(struct group_root *root, lh_time now)
+{
+    for (uint32_t i = 0; i < ACCEPTS_MAX; i++) {
+        int fd = accept4(root->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= 0) {
+            add_client(root, fd, now);
+            continue;
+        }
+        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+            on_no_descriptor(root);
+        break;
+    }
+}
+
+/* The same process, whose first connection was lost on the way, returns by another. */
+static bool is_same_process(const struct group_member *a, const struct group_member *b)
+{
+    return !memcmp(a->claim.rank_nonce, b->claim.rank_nonce, GROUP_NONCE_BYTES);
 }
 
 /* A client has proved that it may be the rank that it claims to be. */
 static int join(struct group_root *root, struct group_member *client)
 {
     struct group_member *rank = &root->ranks[client->claim.rank];
+    if (rank->fd >= 0 && root->phase == PHASE_JOIN && is_same_process(rank, client)) {
+        group_member_close(rank);
+        *rank = *client;
+        client->fd = -1;
+        return 0;
+    }
     if (rank->fd >= 0)
         return lh_fail(LH_EHANDSHAKE,
                        "rank %u joined twice, first from %s (each process has a rank of its own)",
@@ -140,7 +197,13 @@ static void step_client(struct group_root *root, struct group_member *client, lh
 
 /* ---- ranks ------------------------------------------------------------------------------------------- */
 
-/* While ranks join, one that disconnects may join again. */
+/* While ranks join, one that left may join again. */
+static void release_rank(struct group_root *root, struct group_member *member)
+{
+    root->over[member->claim.rank] = false;
+    root->waiting++;
+}
+
 static int on_gone(struct group_root *root, struct group_member *member)
 {
     uint32_t rank = member->claim.rank;
@@ -148,8 +211,20 @@ static int on_gone(struct group_root *root, struct group_member *member)
         return lh_fail(LH_EPEER, "rank %u (%s) has disconnected (its output has the reason)", rank,
                        member->name);
     group_member_close(member);
-    root->over[rank] = false;
-    root->waiting++;
+    release_rank(root, member);
+    return 0;
+}
+
+/* A rank that has nothing to send has left, or has sent something. */
+static int step_silent(struct group_root *root, struct group_member *member)
+{
+    int error = group_member_check_silent(member);
+    if (error == -LH_EPEER)
+        return on_gone(root, member);
+    if (!error || root->phase != PHASE_JOIN)
+        return error;
+    refuse_client(root, member, error);
+    release_rank(root, member);
     return 0;
 }
 
@@ -167,7 +242,7 @@ static int step_rank(struct group_root *root, uint32_t rank)
 {
     struct group_member *member = &root->ranks[rank];
     if (root->over[rank])
-        return group_member_is_gone(member) ? on_gone(root, member) : 0;
+        return step_silent(root, member);
     int done = step_part(root, rank);
     if (done == -LH_EPEER)
         return on_gone(root, member);
@@ -180,33 +255,52 @@ static int step_rank(struct group_root *root, uint32_t rank)
 
 /* ---- the loop ---------------------------------------------------------------------------------------- */
 
-/* Of a rank that is over nothing comes but its end; in the last phase it may give its next part already. */
-static struct pollfd wait_for(const struct group_root *root, uint32_t rank)
+static void add_poll(struct group_root *root, struct group_member *member, short events, nfds_t *count)
 {
+    member->poll = 0;
+    if (member->fd < 0)
+        return;
+    member->poll = (uint32_t)*count;
+    root->polls[(*count)++] = (struct pollfd){.fd = member->fd, .events = events};
+}
+
+static bool is_ready(const struct group_root *root, const struct group_member *member)
+{
+    return member->fd >= 0 && member->poll && root->polls[member->poll].revents;
+}
+
+/* Open descriptors alone: poll() takes no more entries than a process may have descriptors. In the last phase a rank
+ * that is over may give its next part already, which nobody reads yet. */
+static nfds_t fill_polls(struct group_root *root)
+{
+    nfds_t count = 1;
     bool writing = root->phase == PHASE_WRITE;
-    return (struct pollfd){.fd = writing && root->over[rank] ? -1 : root->ranks[rank].fd,
-                           .events = writing ? POLLOUT : POLLIN};
+    root->polls[0] = (struct pollfd){.fd = root->fd, .events = POLLIN};
+    for (uint32_t i = 0; i < GROUP_CLIENTS_MAX; i++)
+        add_poll(root, &root->clients[i], POLLIN, &count);
+    for (uint32_t rank = 1; rank < root->terms.size; rank++) {
+        if (writing && root->over[rank])
+            root->ranks[rank].poll = 0;
+        else
+            add_poll(root, &root->ranks[rank], writing ? POLLOUT : POLLIN, &count);
+    }
+    return count;
 }
 
 static int sleep_until(struct group_root *root, lh_time wake)
 {
-    uint32_t size = root->terms.size;
-    root->polls[0] = (struct pollfd){.fd = root->fd, .events = POLLIN};
-    for (uint32_t i = 0; i < GROUP_CLIENTS_MAX; i++)
-        root->polls[FIRST_CLIENT + i] = (struct pollfd){.fd = root->clients[i].fd, .events = POLLIN};
-    for (uint32_t rank = 1; rank < size; rank++)
-        root->polls[FIRST_RANK + rank] = wait_for(root, rank);
-    root->polls[FIRST_RANK].fd = -1;
+    nfds_t count = fill_polls(root);
     lh_time now = tcp_now(), span = wake > now ? wake - now : 0;
     if (span > POLL_SPAN_NS)
         span = POLL_SPAN_NS;
     struct timespec timeout = {(time_t)(span / LH_NS_PER_S), (long)(span % LH_NS_PER_S)};
-    int ready = ppoll(root->polls, FIRST_RANK + size, &timeout, NULL);
+    int ready = ppoll(root->polls, count, &timeout, NULL);
     if (ready < 0 && errno == EINTR)
-        for (uint32_t i = 0; i < FIRST_RANK + size; i++)
+        for (nfds_t i = 0; i < count; i++)
             root->polls[i].revents = 0;
     else if (ready < 0)
-        return lh_fail(LH_ESYSTEM, "poll: %s", strerror(errno));
+        return lh_fail(LH_ESYSTEM, "poll: %llu descriptors: %s", (unsigned long long)count,
+                       strerror(errno));
     return 0;
 }
 
@@ -217,15 +311,15 @@ static int step_all(struct group_root *root)
     lh_time now = tcp_now();
     uint32_t size = root->terms.size;
     for (uint32_t rank = 1; rank < size && !error; rank++)
-        if (root->polls[FIRST_RANK + rank].revents && root->ranks[rank].fd >= 0)
+        if (is_ready(root, &root->ranks[rank]))
             error = step_rank(root, rank);
     for (uint32_t i = 0; i < GROUP_CLIENTS_MAX && !error; i++) {
         struct group_member *client = &root->clients[i];
-        if (client->fd >= 0 && (root->polls[FIRST_CLIENT + i].revents || client->deadline <= now))
+        if (is_ready(root, client) || (client->fd >= 0 && client->deadline <= now))
             step_client(root, client, now);
     }
     if (!error && root->polls[0].revents & POLLIN)
-        take_client(root, now);
+        take_clients(root, now);
     return error;
 }
 
@@ -266,19 +360,24 @@ static void free_root(struct group_root *root)
     free(root);
 }
 
-int group_root_open(const char *where, uint32_t size, const char *secret, struct group_root **out)
+int group_root_open(const char *where, uint32_t size, const char *secret, const char *job,
+                    struct group_root **out)
 {
     uint16_t port;
     int error = 0;
     struct group_root *root = calloc(1, sizeof *root);
     if (!root)
         return lh_fail(LH_ENOMEM, "no memory for a rendezvous");
-    root->terms = (struct group_terms){.size = size, .secret = secret};
+    root->terms = (struct group_terms){.size = size, .secret = secret, .job = *job ? job : root->job};
     root->ranks = calloc(size, sizeof *root->ranks);
     root->over = calloc(size, sizeof *root->over);
-    root->polls = calloc(FIRST_RANK + size, sizeof *root->polls);
+    root->polls = calloc(1 + GROUP_CLIENTS_MAX + (size_t)size, sizeof *root->polls);
     if (!root->ranks || !root->over || !root->polls)
         error = lh_fail(LH_ENOMEM, "no memory for a rendezvous of %u ranks", size);
+    if (!error)
+        error = admission_key_make(&root->terms.key);
+    if (!error)
+        error = group_job_make(root->job);
     if (!error)
         error = tcp_listen(where, &root->fd, &port);
     if (error) {
@@ -342,11 +441,7 @@ int group_root_socket(const struct group_root *root, uint32_t rank)
 
 void group_root_close(struct group_root *root)
 {
-    lh_time now = tcp_now();
-    /* Each turn takes one of the backlog, or closes one that waits. */
-    struct pollfd backlog = {.fd = root->fd, .events = POLLIN};
-    for (uint32_t i = 0; i < 2 * GROUP_CLIENTS_MAX && poll(&backlog, 1, 0) > 0; i++)
-        take_client(root, now);
+    take_clients(root, tcp_now()); /* of the backlog, for an answer */
     close(root->fd);
     lh_fail(LH_EHANDSHAKE, "the group is complete: %u ranks have joined (is a rank used twice?)",
             root->terms.size);

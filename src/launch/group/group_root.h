@@ -1,7 +1,8 @@
 /*
  * group_root.h - rank 0 of a rendezvous over TCP: lets the other ranks join, and runs exchanges among them.
  * Only calls make progress, and each ends by its deadline. Strangers, slow and hostile clients cost a place
- * among GROUP_CLIENTS_MAX for GROUP_CLIENT_TIMEOUT_NS at most, and give way to new ones.
+ * among GROUP_CLIENTS_MAX for GROUP_CLIENT_TIMEOUT_NS at most, and leave when others need it (admission.h). A rank
+ * that had to leave returns, and joins with its first bytes (group_frame.h).
  *
  * An error of a call is sent to all ranks as the reason, and ends the rendezvous.
  *
@@ -17,9 +18,10 @@
 
 struct group_root;
 
-/* Listens at "HOST:PORT" for size - 1 ranks; secret: "" for none, stays the caller's. -LH_EADDR,
- * -LH_ENOMEM. */
-int group_root_open(const char *where, uint32_t size, const char *secret, struct group_root **root);
+/* Listens at "HOST:PORT" for size - 1 ranks. secret and job: "" for none; they stay the caller's. -LH_EADDR,
+ * -LH_ENOMEM, -LH_ESYSTEM. */
+int group_root_open(const char *where, uint32_t size, const char *secret, const char *job,
+                    struct group_root **root);
 /* Waits until all ranks have joined. -LH_ETIMEDOUT names those that are missing. */
 int group_root_join(struct group_root *root, lh_time timeout_ns);
 /* As group_exchange() of rank 0. -LH_ETIMEDOUT and -LH_EPEER name the rank, -LH_EINVAL two ranks whose sizes

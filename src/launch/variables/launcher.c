@@ -30,6 +30,15 @@ static const struct launcher launchers[] = {
 /* The first that is set makes the port of a job without MASTER_PORT. */
 static const char *const job_numbers[] = {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "SLURM_JOB_ID",
                                           "FLUX_JOB_ID"};
+/* What launchers call a job: the innermost one first, as for the ranks. */
+static const struct {
+    const char *name, *step;
+    const char *unset; /* a value that names no job */
+} job_names[] = {
+    {"TORCHELASTIC_RUN_ID", NULL, "none"},   {"PMIX_NAMESPACE", NULL, NULL},
+    {"OMPI_MCA_ess_base_jobid", NULL, NULL}, {"FLUX_JOB_ID", NULL, NULL},
+    {"SLURM_JOB_ID", "SLURM_STEP_ID", NULL},
+};
 static const char *const node_lists[] = {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"};
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -123,18 +132,22 @@ static int find_host(const struct source *source, const struct launcher *launche
     return 0;
 }
 
-/* The same for all ranks of a job, and mostly another for each job: FNV-1a. */
+/* FNV-1a. */
+static uint32_t hash_of(const char *text)
+{
+    uint32_t hash = 2166136261u;
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * 16777619u;
+    return hash;
+}
+
+/* The same for all ranks of a job, and mostly another for each job. */
 static uint32_t make_port(const struct source *source)
 {
     const char *job = NULL;
     for (size_t i = 0; i < COUNT(job_numbers) && !job; i++)
         job = value_of(source, job_numbers[i]);
-    if (!job)
-        return LAUNCHER_PORT;
-    uint32_t hash = 2166136261u;
-    for (; *job; job++)
-        hash = (hash ^ (unsigned char)*job) * 16777619u;
-    return LAUNCHER_PORT_FIRST + hash % LAUNCHER_PORTS;
+    return job ? LAUNCHER_PORT_FIRST + hash_of(job) % LAUNCHER_PORTS : LAUNCHER_PORT;
 }
 
 static int find_port(const struct source *source, uint32_t *port)
@@ -170,6 +183,31 @@ static int find_where(const struct source *source, const struct launcher *launch
     else
         snprintf(settings->listen, sizeof settings->listen, ":%u", port);
     return 0;
+}
+
+/* ---- the job's name ---------------------------------------------------------------------------------- */
+
+/* "NAME=value.step", printable; what is too long ends with the hash of the whole value. */
+static void format_job(const char *name, const char *value, const char *step, char job[LAUNCHER_JOB_MAX])
+{
+    char whole[2 * LAUNCHER_TEXT_MAX];
+    snprintf(whole, sizeof whole, "%s=%.*s%s%.*s", name, (int)LAUNCHER_TEXT_MAX, value, step ? "." : "",
+             (int)LAUNCHER_JOB_MAX, step ? step : "");
+    for (char *at = whole; *at; at++)
+        *at = *at >= ' ' && *at <= '~' ? *at : '?';
+    if (strlen(whole) < LAUNCHER_JOB_MAX)
+        strcpy(job, whole);
+    else
+        snprintf(job, LAUNCHER_JOB_MAX, "%.*s#%08x", (int)LAUNCHER_JOB_MAX - 10, whole, hash_of(value));
+}
+
+static void find_job(const struct source *source, char job[LAUNCHER_JOB_MAX])
+{
+    for (size_t i = 0; i < COUNT(job_names) && !*job; i++) {
+        const char *value = value_of(source, job_names[i].name);
+        if (value && (!job_names[i].unset || strcmp(value, job_names[i].unset) != 0))
+            format_job(job_names[i].name, value, value_of(source, job_names[i].step), job);
+    }
 }
 
 /* ---- this library's own ------------------------------------------------------------------------------ */
@@ -228,5 +266,6 @@ int launcher_read(launcher_get *get, void *context, struct launcher_settings *se
     int error = read_rank(&source, &launchers[i], settings);
     if (!error)
         error = find_where(&source, &launchers[i], settings);
+    find_job(&source, settings->job);
     return error ? error : read_own(&source, settings);
 }

@@ -7,6 +7,9 @@
  * all ranks are on it; or the first host of SLURM's list. Without MASTER_PORT: a port made from the job's
  * number, else LAUNCHER_PORT. Where torchrun's agent listens at MASTER_PORT itself: the port above.
  *
+ * The name of a job, the same for all its ranks and of no other job's, keeps jobs apart that use one MASTER_PORT: the
+ * first variable of job_names in launcher.c that is set. A long value counts by its hash.
+ *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef LH_LAUNCH_VARIABLES_LAUNCHER_H
@@ -23,6 +26,7 @@
 #define LAUNCHER_WHERE_MAX  (LAUNCHER_HOST_MAX + 8u)
 #define LAUNCHER_SITE_MAX   64u
 #define LAUNCHER_TEXT_MAX   256u
+#define LAUNCHER_JOB_MAX    64u
 
 struct launcher_settings {
     const char *launcher; /* for people: "Open MPI" */
@@ -31,6 +35,7 @@ struct launcher_settings {
     char listen[LAUNCHER_WHERE_MAX]; /* where rank 0 listens: there, on a loopback address; else ":PORT" */
     char site[LAUNCHER_SITE_MAX];    /* LONGHAUL_SITE, or "" */
     char secret[LAUNCHER_TEXT_MAX];  /* LONGHAUL_SECRET, or "": none */
+    char job[LAUNCHER_JOB_MAX];      /* what the launcher calls this job, "SLURM_JOB_ID=17.0"; or "" */
     char interfaces[LAUNCHER_TEXT_MAX]; /* LONGHAUL_SOCKET_IFNAME, or "": not chosen */
     struct lh_link_spec link;           /* LONGHAUL_LINK: emulated between sites; or none */
 };

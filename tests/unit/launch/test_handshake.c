@@ -24,7 +24,7 @@ static void header_round_trip(void **state)
 {
     (void)state;
     uint8_t bytes[HANDSHAKE_HEADER_BYTES];
-    for (enum handshake_type type = HANDSHAKE_PROPOSAL; type <= HANDSHAKE_MORE; type++) {
+    for (enum handshake_type type = HANDSHAKE_PROPOSAL; type <= HANDSHAKE_COOKIE; type++) {
         const struct handshake_header header = {HANDSHAKE_VERSION, type, 0xABCD, HANDSHAKE_BODY_MAX};
         struct handshake_header read;
         handshake_header_encode(&header, bytes);
@@ -65,7 +65,8 @@ static void impossible_headers(void **state)
     /* Version 1 has no BUSY. */
     refuse_header_of(1, 5, HANDSHAKE_BUSY, -LH_EHANDSHAKE);
     refuse_header_of(2, 5, HANDSHAKE_MORE, -LH_EHANDSHAKE);
-    refuse_header_of(3, 5, HANDSHAKE_MORE + 1, -LH_EHANDSHAKE);
+    refuse_header_of(3, 5, HANDSHAKE_COOKIE, -LH_EHANDSHAKE);
+    refuse_header_of(4, 5, HANDSHAKE_COOKIE + 1, -LH_EHANDSHAKE);
 }
 
 /* A stranger must not have gigabytes set aside for the link that it proposes. */

@@ -10,10 +10,15 @@
 #include <longhaul/error.h>
 
 static const struct group_frame possible[] = {
-    {GROUP_HELLO, GROUP_HELLO_BYTES}, {GROUP_CHALLENGE, GROUP_CHALLENGE_BYTES},
-    {GROUP_PROOF, GROUP_PROOF_BYTES}, {GROUP_WELCOME, GROUP_PROOF_BYTES},
-    {GROUP_PART, GROUP_ROUND_BYTES},  {GROUP_ALL, GROUP_ROUND_BYTES + (uint32_t)GROUP_EXCHANGE_MAX},
-    {GROUP_REFUSE, GROUP_REASON_MAX}, {GROUP_REFUSE, 0},
+    {GROUP_HELLO, GROUP_HELLO_BYTES},
+    {GROUP_CHALLENGE, GROUP_CHALLENGE_BYTES},
+    {GROUP_PROOF, GROUP_PROOF_BYTES},
+    {GROUP_WELCOME, GROUP_PROOF_BYTES},
+    {GROUP_PART, GROUP_ROUND_BYTES},
+    {GROUP_ALL, GROUP_ROUND_BYTES + (uint32_t)GROUP_EXCHANGE_MAX},
+    {GROUP_REFUSE, GROUP_REASON_MAX},
+    {GROUP_REFUSE, 0},
+    {GROUP_FULL, 0},
 };
 static const struct group_frame impossible[] = {
     {GROUP_HELLO, GROUP_HELLO_BYTES + 1},
@@ -24,7 +29,8 @@ static const struct group_frame impossible[] = {
     {GROUP_ALL, GROUP_ROUND_BYTES + (uint32_t)GROUP_EXCHANGE_MAX + 1},
     {GROUP_REFUSE, GROUP_REASON_MAX + 1},
     {(enum group_frame_type)0, 0},
-    {(enum group_frame_type)8, 4},
+    {GROUP_FULL, 1},
+    {(enum group_frame_type)9, 4},
 };
 
 static void headers(void **state)
@@ -62,9 +68,10 @@ static void foreign_headers(void **state)
 static void bodies(void **state)
 {
     (void)state;
-    const struct group_hello hello = {.rank = 3, .size = 4, .secret = true, .nonce = "0123456789abcde"};
+    const struct group_hello hello = {
+        .rank = 3, .size = 4, .secret = true, .nonce = "0123456789abcde", .job = "SLURM_JOB_ID=17.0"};
     const struct group_challenge challenge = {
-        .wait_ms = 30000, .secret = false, .nonce = "fedcba987654321"};
+        .wait_ms = 30000, .secret = false, .nonce = "fedcba987654321", .job = "random-00"};
     struct group_hello hello_read;
     struct group_challenge challenge_read;
     uint8_t body[GROUP_SMALL_BODY_MAX];
@@ -74,11 +81,13 @@ static void bodies(void **state)
     assert_int_equal(hello_read.size, 4);
     assert_true(hello_read.secret);
     assert_memory_equal(hello_read.nonce, hello.nonce, GROUP_NONCE_BYTES);
+    assert_memory_equal(hello_read.job, hello.job, GROUP_JOB_BYTES);
     group_challenge_encode(&challenge, body);
     assert_int_equal(group_challenge_decode(body, &challenge_read), 0);
     assert_int_equal(challenge_read.wait_ms, 30000);
     assert_false(challenge_read.secret);
     assert_memory_equal(challenge_read.nonce, challenge.nonce, GROUP_NONCE_BYTES);
+    assert_memory_equal(challenge_read.job, challenge.job, GROUP_JOB_BYTES);
 }
 
 static void impossible_hellos(void **state)
@@ -95,6 +104,35 @@ static void impossible_hellos(void **state)
     assert_int_equal(group_hello_decode(body, &read), -LH_EHANDSHAKE);
 }
 
+/* The name of a job is shown to people: printable, and ended. */
+static void impossible_jobs(void **state)
+{
+    (void)state;
+    uint8_t body[GROUP_HELLO_BYTES], *job = body + GROUP_HELLO_BYTES - GROUP_JOB_BYTES;
+    struct group_hello read;
+    group_hello_encode(&(struct group_hello){.rank = 1, .size = 4, .job = "JOB=1"}, body);
+    assert_int_equal(group_hello_decode(body, &read), 0);
+    job[GROUP_JOB_BYTES - 1] = 'x'; /* behind its end */
+    assert_int_equal(group_hello_decode(body, &read), -LH_EHANDSHAKE);
+    memset(job, 'x', GROUP_JOB_BYTES); /* without an end */
+    assert_int_equal(group_hello_decode(body, &read), -LH_EHANDSHAKE);
+    memset(job, 0, GROUP_JOB_BYTES);
+    job[0] = 0x1b;
+    assert_int_equal(group_hello_decode(body, &read), -LH_EHANDSHAKE);
+}
+
+static void jobs_conflict(void **state)
+{
+    (void)state;
+    assert_false(group_jobs_conflict("A=1", "A=1"));
+    assert_false(group_jobs_conflict("", "A=1"));
+    assert_false(group_jobs_conflict("A=1", ""));
+    assert_false(group_jobs_conflict(GROUP_JOB_RANDOM "12", "A=1"));
+    assert_false(group_jobs_conflict("A=1", GROUP_JOB_RANDOM "12"));
+    assert_true(group_jobs_conflict("A=1", "A=2"));
+    assert_true(group_jobs_conflict(GROUP_JOB_RANDOM "12", GROUP_JOB_RANDOM "13"));
+}
+
 static void reasons(void **state)
 {
     (void)state;
@@ -106,8 +144,10 @@ static void reasons(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(headers),           cmocka_unit_test(foreign_headers), cmocka_unit_test(bodies),
-        cmocka_unit_test(impossible_hellos), cmocka_unit_test(reasons),
+        cmocka_unit_test(headers),       cmocka_unit_test(foreign_headers),
+        cmocka_unit_test(bodies),        cmocka_unit_test(impossible_hellos),
+        cmocka_unit_test(reasons),       cmocka_unit_test(impossible_jobs),
+        cmocka_unit_test(jobs_conflict),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,6 +19,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define EXIT_BY_SIGNAL 128
@@ -116,18 +117,21 @@ static void collect(struct ranks *ranks)
         signal_all(ranks, SIGKILL);
 }
 
-/* Until there is output, a signal, or a timer. */
-static void sleep_for_more(struct ranks *ranks)
+/* Until there is output, a signal, or a timer. What is open is polled alone: poll() takes no more entries than a process
+ * may have descriptors. An errno is one of which no signal would be seen any more. */
+static int sleep_for_more(struct ranks *ranks)
 {
-    uint32_t count = ranks->job->ranks * OUTPUTS;
-    for (uint32_t i = 0; i < count; i++)
-        ranks->polls[i] =
-            (struct pollfd){.fd = ranks->processes[i / OUTPUTS].out[i % OUTPUTS], .events = POLLIN};
+    nfds_t count = 0;
+    for (uint32_t i = 0; i < ranks->job->ranks * OUTPUTS; i++) {
+        int fd = ranks->processes[i / OUTPUTS].out[i % OUTPUTS];
+        if (fd >= 0)
+            ranks->polls[count++] = (struct pollfd){.fd = fd, .events = POLLIN};
+    }
     lh_time now = cli_now(), wake = ranks->kill_at, span = LH_NS_PER_S;
     if (wake != LH_TIME_NEVER && wake > now && wake - now < span)
         span = wake - now;
     struct timespec timeout = {(time_t)(span / LH_NS_PER_S), (long)(span % LH_NS_PER_S)};
-    ppoll(ranks->polls, count, &timeout, &ranks->mask);
+    return ppoll(ranks->polls, count, &timeout, &ranks->mask) < 0 && errno != EINTR ? errno : 0;
 }
 
 /* ---- start ------------------------------------------------------------------------------------------- */
@@ -151,6 +155,18 @@ static void hold_signals(struct ranks *ranks)
     sigprocmask(SIG_BLOCK, &held, &ranks->mask);
 }
 
+static int start_failed(const struct ranks *ranks, uint32_t rank, const char *command, int failed)
+{
+    struct rlimit limit = {0};
+    const char *others = ranks->running > 0 ? "; ending the other ranks" : "";
+    if (failed != EMFILE)
+        return cli_failed("%s: %s%s", cli_run_host(ranks->job, rank) ? ranks->job->shell : command,
+                          strerror(failed), others);
+    getrlimit(RLIMIT_NOFILE, &limit);
+    return cli_failed("rank %" PRIu32 ": no file descriptor left (limit %llu: raise it with ulimit -n)%s",
+                      rank, (unsigned long long)limit.rlim_cur, others);
+}
+
 static int start_all(struct ranks *ranks, char **command)
 {
     for (uint32_t rank = 0; rank < ranks->job->ranks; rank++) {
@@ -158,8 +174,7 @@ static int start_all(struct ranks *ranks, char **command)
         if (failed) {
             end_all(ranks, SIGKILL);
             ranks->status = CLI_EXIT_FAILED; /* the others' ends are no failures of theirs */
-            return cli_failed("%s: %s%s", cli_run_host(ranks->job, rank) ? ranks->job->shell : command[0],
-                              strerror(failed), ranks->running > 0 ? "; ending the other ranks" : "");
+            return start_failed(ranks, rank, command[0], failed);
         }
         ranks->running++;
     }
@@ -171,7 +186,11 @@ static int run(struct ranks *ranks, char **command)
     hold_signals(ranks);
     int failed = start_all(ranks, command);
     while (ranks->running > 0) { /* until the last has ended; each can be killed */
-        sleep_for_more(ranks);
+        int broken = sleep_for_more(ranks);
+        if (broken && !failed) {
+            failed = cli_failed("poll: %s; ending all ranks", strerror(broken));
+            end_all(ranks, SIGKILL);
+        }
         relay_all(ranks);
         collect(ranks);
     }

@@ -81,6 +81,26 @@ expect_status 1
 expect_line "$work/run.err" "no-such-host.invalid: "
 expect_line "$work/run.err" "MASTER_ADDR"
 
+say "more hosts than descriptors, and a signal"
+cat >"$work/slow" <<'R'
+#!/bin/sh
+touch "$NOTES/called.$1"
+exec sleep 53.125
+R
+chmod +x "$work/slow"
+many=$(seq -f 127.0.1.%g 2 21)
+# shellcheck disable=SC2086
+(cd "$work" && ulimit -n 30 && exec "$LONGHAUL" distribute --rsh "$work/slow" some $many) \
+    >"$work/run.out" 2>"$work/run.err" &
+pid=$!
+for _ in $(seq 1500); do
+    [ "$(find "$work" -name 'called.*' | wc -l)" -lt 20 ] || break
+    kill -0 "$pid" 2>/dev/null || fail "it ended by itself"
+    sleep 0.02
+done
+kill -INT "$pid"
+ended distribute "$pid" 130 30
+
 say "what is no call of it"
 distribute some
 expect_status 2

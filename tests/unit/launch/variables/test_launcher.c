@@ -140,6 +140,32 @@ static void own_variables(void **state)
     assert_true(lh_link_is_none(&settings.link));
 }
 
+#define HAND "RANK=0\nWORLD_SIZE=1\n"
+
+static void expect_job(const char *variables, const char *job)
+{
+    read_all(variables);
+    assert_string_equal(settings.job, job);
+}
+
+/* What tells two jobs with one MASTER_PORT apart. */
+static void names_of_jobs(void **state)
+{
+    (void)state;
+    char first[LAUNCHER_JOB_MAX];
+    expect_job(HAND, "");
+    expect_job(HAND "TORCHELASTIC_RUN_ID=none", ""); /* as torchrun sets it when the user gave none */
+    expect_job(HAND "TORCHELASTIC_RUN_ID=none\nSLURM_JOB_ID=17", "SLURM_JOB_ID=17");
+    expect_job(HAND "TORCHELASTIC_RUN_ID=7\nSLURM_JOB_ID=17", "TORCHELASTIC_RUN_ID=7");
+    expect_job(HAND "SLURM_JOB_ID=17\nSLURM_STEP_ID=2", "SLURM_JOB_ID=17.2");
+    expect_job(HAND "PMIX_NAMESPACE=a\tb", "PMIX_NAMESPACE=a?b");
+    read_all(HAND "PMIX_NAMESPACE=0123456789012345678901234567890123456789012345678901234567890123x");
+    assert_int_equal(strlen(settings.job), LAUNCHER_JOB_MAX - 1);
+    strcpy(first, settings.job);
+    read_all(HAND "PMIX_NAMESPACE=0123456789012345678901234567890123456789012345678901234567890123y");
+    assert_string_not_equal(settings.job, first);
+}
+
 static void wrong_values(void **state)
 {
     (void)state;
@@ -176,6 +202,7 @@ int main(void)
         cmocka_unit_test(port_beside_the_agent_of_torchrun),
         cmocka_unit_test(where_rank_zero_listens),
         cmocka_unit_test(own_variables),
+        cmocka_unit_test(names_of_jobs),
         cmocka_unit_test(wrong_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -117,8 +117,8 @@ static void collect(struct ranks *ranks)
         signal_all(ranks, SIGKILL);
 }
 
-/* Until there is output, a signal, or a timer. What is open is polled alone: poll() takes no more entries than a process
- * may have descriptors. An errno is one of which no signal would be seen any more. */
+/* Until there is output, a signal, or a timer. What is open is polled alone: poll() takes no more entries
+ * than a process may have descriptors. An errno is one of which no signal would be seen any more. */
 static int sleep_for_more(struct ranks *ranks)
 {
     nfds_t count = 0;

@@ -1,9 +1,9 @@
 /*
- * admission.h - who leaves when all places for handshakes of a listener are taken, and the cookies by which a client
- * that had to leave is recognised when it returns.
+ * admission.h - who leaves when all places for handshakes of a listener are taken, and the cookies by which
+ * a client that had to leave is recognised when it returns.
  *
- * Strangers connect as often as they like, 2,000 times a second, and send what they like. A client whose handshake
- * takes a round trip must not lose its place to them. So the victim is looked for in this order:
+ * Strangers connect as often as they like, 2,000 times a second, and send what they like. A client whose
+ * handshake takes a round trip must not lose its place to them. So the victim is looked for in this order:
  *
  *   1  NEW, of an address with more than ADMISSION_SHARE places
  *   2  NEW, while these take more than a quarter of all places
@@ -13,11 +13,11 @@
  *   6  RETURNED, while these take more than half of all places
  *   7  QUEUED, of an address with more than ADMISSION_SHARE places, and more than the newcomer's has
  *
- * Within each: of the address with most places, then the oldest (7: the youngest, which has waited least). An IPv6
- * address counts by its /64 prefix, which one host may have for itself.
+ * Within each: of the address with most places, then the oldest (7: the youngest, which has waited least).
+ * An IPv6 address counts by its /64 prefix, which one host may have for itself.
  *
- * A cookie is a MAC under a key of the listener over the client's address, and whatever else the protocol binds to it
- * (as in RFC 6347, section 4.2.1). The listener keeps nothing for it.
+ * A cookie is a MAC under a key of the listener over the client's address, and whatever else the protocol
+ * binds to it (as in RFC 6347, section 4.2.1). The listener keeps nothing for it.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -58,13 +58,14 @@ struct admission_key {
 
 /* The address of a connected socket's peer. */
 struct admission_address admission_address_of(int fd);
-/* Which of count places (all that there are, at most ADMISSION_PLACES_MAX) the newcomer gets; ADMISSION_NONE: the
- * newcomer is to be refused. Pure. */
+/* Which of count places (all that there are, at most ADMISSION_PLACES_MAX) the newcomer gets;
+ * ADMISSION_NONE: the newcomer is to be refused. Pure. */
 uint32_t admission_victim(const struct admission_place *places, uint32_t count,
                           const struct admission_address *newcomer);
 /* A new random key. -LH_ESYSTEM. */
 int admission_key_make(struct admission_key *key);
-/* The cookie of that address, bound to `bytes` of `bound`. -LH_ESYSTEM: no HMAC in this system's libcrypto. */
+/* The cookie of that address, bound to `bytes` of `bound`. -LH_ESYSTEM: no HMAC in this system's libcrypto.
+ */
 int admission_cookie_make(const struct admission_key *key, const struct admission_address *address,
                           const void *bound, size_t bytes, uint8_t cookie[ADMISSION_COOKIE_BYTES]);
 /* Whether that is the cookie; in a time that does not depend on where it differs. */

@@ -15,8 +15,8 @@
 #include "launch/rendezvous.h"
 #include "launch/tcp.h"
 
-/* Between tries at a full listener: a cookie lets the next one in where strangers fill it. The last is the interval of
- * BUSY for clients that wait. */
+/* Between tries at a full listener: a cookie lets the next one in where strangers fill it. The last is the
+ * interval of BUSY for clients that wait. */
 #define FULL_PAUSE_FIRST_NS (LH_NS_PER_S / 16)
 #define FULL_PAUSE_MAX_NS   LH_NS_PER_S
 

@@ -1,6 +1,6 @@
 /*
  * handshake.h - the exchange over TCP before packets flow: frames, proposals, and the agreement.
- * Pure but for its error texts. All integers big-endian.
+ * Pure but for its error texts. All integers big-endian. SPDX-License-Identifier: BSD-3-Clause
  *
  * Frame, 12 bytes and a body: magic 4 | version 1 | type 1 | stream 2 | body bytes 4
  *   PROPOSAL  mtu 4 | chunk 4 | slots 4 | channels 4 | generations 4 | slot bytes 8 | link text, the rest
@@ -11,9 +11,9 @@
  *   FIN       the last message of the connection (transfer.h), or empty
  *   BUSY      empty: the accepting side serves another, and lets this one wait. From version 2 on
  *   MORE      empty: the connecting side may open further streams. From version 3 on
- *   COOKIE    16 bytes. From version 4 on, and never in a stream: a full listener sends it ahead of the REFUSE of a
- *             client whose proposal it has; the client sends it ahead of its first PROPOSAL when it returns, and
- *             keeps its place then (admission.h). One that is not the listener's own has no effect
+ *   COOKIE    16 bytes. From version 4 on, and never in a stream: a full listener sends it ahead of the
+ *             REFUSE of a client whose proposal it has; the client sends it ahead of its first PROPOSAL when
+ *             it returns, and keeps its place then (admission.h). One of another key has no effect
  *
  * Order: each side sends its PROPOSAL (the connecting side first), both agree, then BLOB each way, then
  * READY each way once a ping has passed over the fabric. The accepting side waits for the other's BLOB
@@ -25,11 +25,9 @@
  * the lowest number that is free: further connections, with the same order of frames. A number is free
  * again when both sides have sent FIN or REFUSE (control_connection.h).
  *
- * Version: the connecting side's PROPOSAL bears the newest that it knows; all that follows bears the smaller
- * of both sides'. A listener that knows version 1 alone refuses version 2, with a REFUSE of version 1; the
- * connecting side then connects again with that.
- *
- * SPDX-License-Identifier: BSD-3-Clause
+ * Version: the connecting side's PROPOSAL bears the newest that it knows; all that follows bears the
+ * smaller of both sides'. A listener that knows version 1 alone refuses version 2, with a REFUSE of version
+ * 1; the connecting side then connects again with that.
  */
 #ifndef LH_LAUNCH_HANDSHAKE_H
 #define LH_LAUNCH_HANDSHAKE_H
@@ -55,8 +53,9 @@
  * they are part of the protocol. */
 #define HANDSHAKE_FULL   "too many clients are waiting"
 #define HANDSHAKE_CLOSED "the listener was closed"
-/* What the link that a proposal asks for may hold, at rate x delay: the accepting side sets that much address
- * space aside for a stranger. 100 Gbit/s over a round trip of 160 ms; more than software emulates. */
+/* What the link that a proposal asks for may hold, at rate x delay: the accepting side sets that much
+ * address space aside for a stranger. 100 Gbit/s over a round trip of 160 ms; more than software emulates.
+ */
 #define HANDSHAKE_LINK_HELD_MAX ((uint64_t)1 << 30)
 
 enum handshake_type {

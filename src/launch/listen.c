@@ -1,9 +1,9 @@
 /*
- * A listener runs the handshakes of its clients side by side, in a thread of its own: none waits for another.
- * How far each may go is bounded:
+ * A listener runs the handshakes of its clients side by side, in a thread of its own: none waits for
+ * another. How far each may go is bounded:
  *
- *   CLIENTS_MAX  clients are served. A full listener refuses one that admission.h names, else the newcomer; each
- *                costs a descriptor and 4 KiB
+ *   CLIENTS_MAX  clients are served. A full listener refuses one that admission.h names, else the newcomer;
+ *                each costs a descriptor and 4 KiB
  *   OPEN_MAX     of them have an endpoint, with the memory and the threads of a connection. It is opened for
  *                those that made a proposal and sent a blob, and only during a call of lh_accept()
  *                their emulated links hold HANDSHAKE_LINK_HELD_MAX together, which each alone is bounded by
@@ -12,8 +12,8 @@
  * A client is a TCP connection or, where the listener has an engine, a stream of one that a client before
  * it has left open (control_connection.h): all of that holds for either.
  *
- * Timers: deadline, RENDEZVOUS_TIMEOUT_NS from a client's arrival to its blob, and again from its opening to
- * its READY; busy, BUSY_FIRST_NS after a client began to wait, then every BUSY_SPAN_NS.
+ * Timers: deadline, RENDEZVOUS_TIMEOUT_NS from a client's arrival to its blob, and again from its opening
+ * to its READY; busy, BUSY_FIRST_NS after a client began to wait, then every BUSY_SPAN_NS.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -44,8 +44,9 @@
 #include "launch/rendezvous.h"
 #include "launch/tcp.h"
 
-#define CLIENTS_MAX            32u
-#define ACCEPTS_MAX            (CLIENTS_MAX / 2) /* of a turn: each is read once before it may have to leave */
+#define CLIENTS_MAX 32u
+/* Of a turn: each client is read once before it may have to leave. */
+#define ACCEPTS_MAX            (CLIENTS_MAX / 2)
 #define OPEN_MAX               16u
 #define LISTEN_TEXT_MAX        256u
 #define LISTEN_CPUS_MAX        64u

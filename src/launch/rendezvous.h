@@ -71,8 +71,8 @@ struct rendezvous_permit {
     bool finish;        /* from RENDEZVOUS_PENDING on: the connection is handed over at once */
 };
 
-/* Takes the socket, which goes with rendezvous_done() or rendezvous_drop(); attr and key stay the caller's, and
- * so does acceptor, or NULL: the client opens no streams. */
+/* Takes the socket, which goes with rendezvous_done() or rendezvous_drop(); attr and key stay the caller's,
+ * and so does acceptor, or NULL: the client opens no streams. */
 void rendezvous_accept(struct rendezvous *r, int fd, const struct lh_attr *attr,
                        const struct admission_key *key, struct control_acceptor *acceptor);
 /* The same with a stream. */
@@ -95,8 +95,8 @@ lh_time rendezvous_next_ns(const struct rendezvous *r, lh_time now);
 /* Accepting side: sends BUSY to a waiting client. -LH_EPEER: it does not read. Version 1 has no BUSY.
  */
 int rendezvous_send_busy(struct rendezvous *r);
-/* Accepting side: sends a client whose proposal came the cookie with which it may return, if it knows of cookies. It
- * is dropped next. */
+/* Accepting side: sends a client whose proposal came the cookie with which it may return, if it knows of
+ * cookies. It is dropped next. */
 void rendezvous_send_cookie(struct rendezvous *r);
 /* How hard it is to send the client away. */
 enum admission_standing rendezvous_standing(const struct rendezvous *r);

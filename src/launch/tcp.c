@@ -16,7 +16,8 @@
 #include "base/error.h"
 #include "wire/roce.h"
 
-/* Connections that the kernel completes ahead of accept(): thousands of strangers a second come, and one of ours. */
+/* Connections that the kernel completes ahead of accept(): thousands of strangers a second come, and one of
+ * ours. */
 #define BACKLOG 4096
 /* Between attempts to connect to the addresses of a name: RFC 8305, section 5. */
 #define ATTEMPT_DELAY_NS (250 * LH_NS_PER_MS)

@@ -23,9 +23,9 @@ int tcp_wait(int fd, bool writable, lh_time deadline);
 /* Splits "HOST:PORT", "[HOST]:PORT" or ":PORT"; host gets "" for the last. -LH_EINVAL names what is wrong.
  */
 int tcp_split(const char *where, char *host, size_t host_size, char *port, size_t port_size);
-/* A connected, non-blocking socket. A name's addresses are tried side by side, each 250 ms after the one before or as
- * soon as that has failed, IPv6 and IPv4 in turns (RFC 8305): one that is silent costs 250 ms. -LH_EADDR,
- * -LH_ETIMEDOUT, -LH_EPEER (all refuse), -LH_ESYSTEM. */
+/* A connected, non-blocking socket. A name's addresses are tried side by side, each 250 ms after the one
+ * before or as soon as that has failed, IPv6 and IPv4 in turns (RFC 8305): one that is silent costs 250 ms.
+ * -LH_EADDR, -LH_ETIMEDOUT, -LH_EPEER (all refuse), -LH_ESYSTEM. */
 int tcp_connect(const char *where, lh_time deadline, int *fd);
 /* The same with the addresses of a list of getaddrinfo(3); where: for messages. */
 int tcp_connect_any(const struct addrinfo *list, const char *where, lh_time deadline, int *fd);

@@ -1,5 +1,5 @@
-# Ranks on two hosts. The host of rank 0 has a bridge without a cable ahead of its network, as docker-compose leaves
-# one, and its own name leads to 127.0.1.1, as Debian sets it.
+# Ranks on two hosts. The host of rank 0 has a bridge without a cable ahead of its network, as docker-compose
+# leaves one, and its own name leads to 127.0.1.1, as Debian sets it.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 . "$(dirname "$0")/lib_cli.sh"
@@ -59,11 +59,13 @@ grep -q '^ *65536 .* 0$' "$work/rank0.out" || fail "no row"
 
 say "a chosen interface without a carrier is named"
 ranks LONGHAUL_SOCKET_IFNAME=br-0
-expect_line "$work/rank0.err" 'LONGHAUL_SOCKET_IFNAME: "br-0" matches no interface that is up, has a carrier and an address'
+expect_line "$work/rank0.err" \
+    'LONGHAUL_SOCKET_IFNAME: "br-0" matches no interface that is up, has a carrier and an address'
 
 say "an address that others do not reach is named"
 ip -n $one link set unplugged up
 ranks LONGHAUL_SOCKET_IFNAME=br-0,net
-expect_line "$work/rank0.err" "this rank's packets use udp:172.18.0.1 (choose another interface by LONGHAUL_SOCKET_IFNAME)"
+expect_line "$work/rank0.err" \
+    "this rank's packets use udp:172.18.0.1 (choose another interface by LONGHAUL_SOCKET_IFNAME)"
 
 echo "$checks checks"

@@ -76,9 +76,11 @@ expect_line "$work/run.err" "longhaul run: $work/nothing: No such file or direct
 
 say "ranks without descriptors are one line that names the limit"
 status=0
-(ulimit -n 24 && exec timeout 60 "$LONGHAUL" run -n 40 -- sleep 51.125) >"$work/run.out" 2>"$work/run.err" || status=$?
+(ulimit -n 24 && exec timeout 60 "$LONGHAUL" run -n 40 -- sleep 51.125) \
+    >"$work/run.out" 2>"$work/run.err" || status=$?
 expect_status 1
-expect_line "$work/run.err" "no file descriptor left (limit 24: raise it with ulimit -n); ending the other ranks"
+expect_line "$work/run.err" \
+    "no file descriptor left (limit 24: raise it with ulimit -n); ending the other ranks"
 ! pgrep -f '^sleep 51.125$' >/dev/null || fail "a rank is left"
 
 say "usage errors"

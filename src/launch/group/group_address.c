@@ -21,8 +21,8 @@
 #define LOOPBACK_FOUR "udp:127."
 #define LOOPBACK_SIX  "udp:[::1]"
 
-/* Whether it can be reached from elsewhere: it is up and has a carrier; link-local IPv6 needs a scope that is another
- * one there. */
+/* Whether it can be reached from elsewhere: it is up and has a carrier; link-local IPv6 needs a scope that
+ * is another one there. */
 static bool is_usable(const struct ifaddrs *interface)
 {
     const unsigned needed = IFF_UP | IFF_RUNNING;
@@ -92,8 +92,8 @@ static bool is_loopback(const char *device)
     return !strncmp(device, LOOPBACK_FOUR, strlen(LOOPBACK_FOUR)) || !strcmp(device, LOOPBACK_SIX);
 }
 
-/* What ranks learn of each other: whether the address is a loopback one 1 | MTU 4 | of rank 0: the device at which
- * ranks of other hosts reached it, with zeros behind; or zeros, when there are none 64 */
+/* What ranks learn of each other: whether the address is a loopback one 1 | MTU 4 | of rank 0: the device
+ * at which ranks of other hosts reached it, with zeros behind; or zeros, when there are none 64 */
 #define NOTE_DEVICE_BYTES 64u
 #define NOTE_BYTES        (5u + NOTE_DEVICE_BYTES)
 
@@ -118,8 +118,8 @@ static void decode_note(const uint8_t in[NOTE_BYTES], struct note *note)
     note->outside[NOTE_DEVICE_BYTES - 1] = '\0';
 }
 
-/* Rank 0: the address of this host that the first rank of another host has reached. An interface's name or its place
- * in a list shows nothing of the kind: a bridge without a cable comes first as well. */
+/* Rank 0: the address of this host that the first rank of another host has reached. An interface's name or
+ * its place in a list shows nothing of the kind: a bridge without a cable comes first as well. */
 static void find_outside(const struct group_meeting *meeting, char outside[NOTE_DEVICE_BYTES])
 {
     char device[TCP_NAME_MAX];
@@ -131,8 +131,8 @@ static void find_outside(const struct group_meeting *meeting, char outside[NOTE_
     }
 }
 
-/* *alone: this rank has a loopback address, and others do not, so that they could not reach it. Such a rank reached
- * rank 0 by loopback, so it is on the host of rank 0, whose address `outside` is. */
+/* *alone: this rank has a loopback address, and others do not, so that they could not reach it. Such a rank
+ * reached rank 0 by loopback, so it is on the host of rank 0, whose address `outside` is. */
 static int compare(struct group_meeting *meeting, const struct note *mine, bool *alone, struct note *common)
 {
     uint8_t bytes[NOTE_BYTES];

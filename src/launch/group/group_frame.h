@@ -1,9 +1,9 @@
 /*
- * group_frame.h - the frames over TCP by which the ranks of a group find each other at rank 0. Pure. Integers
- * big-endian.
+ * group_frame.h - the frames over TCP by which the ranks of a group find each other at rank 0. Pure.
+ * Integers big-endian.
  *
  * Frame, 12 bytes and a body: magic 4 | version 1 | type 1 | zero 2 | body bytes 4
- *   HELLO      rank 4 | size 4 | 1 with a secret, else 0: 4 | nonce 16 | job 64: the first of a rank that connects
+ *   HELLO      rank 4 | size 4 | 1 with a secret, else 0: 4 | nonce 16 | job 64: the first of a rank
  *   CHALLENGE  milliseconds that rank 0 waits for ranks yet 4 | secret 4, as above | nonce 16 | job 64
  *   PROOF      proof 32 (group_proof.h)
  *   WELCOME    proof 32 of rank 0: all ranks are there
@@ -12,12 +12,14 @@
  *   REFUSE     a reason for people; ends the connection
  *   FULL       empty: another client needs the place; ends the connection. The rank returns
  *
- * Nonces: a rank keeps its own for all its connections. Rank 0's is a cookie (admission.h) over the rank's address,
- * rank, size and nonce: the same for each connection of that rank, and rank 0 keeps nothing for it. So a rank that
- * has lost its place after CHALLENGE sends HELLO and PROOF at once when it returns, and needs no further round trip.
+ * Nonces: a rank keeps its own for all its connections. Rank 0's is a cookie (admission.h) over the rank's
+ * address, rank, size and nonce: the same for each connection of that rank, and rank 0 keeps nothing for
+ * it. So a rank that has lost its place after CHALLENGE sends HELLO and PROOF at once when it returns, and
+ * needs no further round trip.
  *
- * Job: what the launcher calls the job ("PMIX_NAMESPACE=..."), in zeros to the end. Without one rank 0 picks a random
- * name, which ranks learn by CHALLENGE and repeat when they return. Two jobs with names of one kind do not mix.
+ * Job: what the launcher calls the job ("PMIX_NAMESPACE=..."), in zeros to the end. Without one rank 0
+ * picks a random name, which ranks learn by CHALLENGE and repeat when they return. Two jobs with names of
+ * one kind do not mix.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

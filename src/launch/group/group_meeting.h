@@ -24,7 +24,8 @@ int group_meeting_open(const struct launcher_settings *settings, lh_time timeout
                        struct group_meeting *meeting);
 /* An lh_exchange_fn: gathers `bytes` of each rank. context: the meeting. */
 int group_meeting_exchange(void *context, const void *mine, size_t bytes, void *all);
-/* The socket that leads to another rank; -1: none does. Rank 0 has one to each rank, the others to rank 0 alone. */
+/* The socket that leads to another rank; -1: none does. Rank 0 has one to each rank, the others to rank 0
+ * alone. */
 int group_meeting_socket(const struct group_meeting *meeting, uint32_t rank);
 /* lh_last_error() stays. */
 void group_meeting_close(struct group_meeting *meeting);

@@ -48,8 +48,8 @@ int group_member_welcome(struct group_member *member, const struct group_terms *
 int group_member_read_part(struct group_member *member, uint32_t round, uint8_t *part, size_t bytes);
 /* Writes what is possible of a frame. 1: whole; 0; -LH_EPEER. */
 int group_member_write(struct group_member *member, const uint8_t *frame, size_t bytes);
-/* 0: nothing came from a member that has nothing to send; -LH_EPEER: it closed the connection; -LH_EHANDSHAKE: it
- * sent something. */
+/* 0: nothing came from a member that has nothing to send; -LH_EPEER: it closed the connection;
+ * -LH_EHANDSHAKE: it sent something. */
 int group_member_check_silent(const struct group_member *member);
 /* Sends FULL to a client that has said HELLO, and closes. */
 void group_member_evict(struct group_member *member);

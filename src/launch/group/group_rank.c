@@ -157,8 +157,8 @@ static int shake_hands(struct group_rank *rank, struct joining *joining)
     return error ? error : await_welcome(rank, joining);
 }
 
-/* *retry: the connection was not made, or was lost on the way: there may be a place, or a rank 0, later. Whoever
- * refuses a connection after it has answered has ended. */
+/* *retry: the connection was not made, or was lost on the way: there may be a place, or a rank 0, later.
+ * Whoever refuses a connection after it has answered has ended. */
 static int join_once(struct group_rank *rank, struct joining *joining, bool *retry)
 {
     char lost[256];

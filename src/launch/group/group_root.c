@@ -20,7 +20,8 @@
 #include "base/error.h"
 #include "launch/group/group_member.h"
 
-/* Clients that a turn accepts: fewer than there are places, so that each is read once before it may have to leave. */
+/* Clients that a turn accepts: fewer than there are places, so that each is read once before it may have to
+ * leave. */
 #define ACCEPTS_MAX (GROUP_CLIENTS_MAX / 2)
 /* Deadlines of clients are looked at that often. */
 #define POLL_SPAN_NS LH_NS_PER_S
@@ -269,8 +270,8 @@ static bool is_ready(const struct group_root *root, const struct group_member *m
     return member->fd >= 0 && member->poll && root->polls[member->poll].revents;
 }
 
-/* Open descriptors alone: poll() takes no more entries than a process may have descriptors. In the last phase a rank
- * that is over may give its next part already, which nobody reads yet. */
+/* Open descriptors alone: poll() takes no more entries than a process may have descriptors. In the last
+ * phase a rank that is over may give its next part already, which nobody reads yet. */
 static nfds_t fill_polls(struct group_root *root)
 {
     nfds_t count = 1;

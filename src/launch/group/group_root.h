@@ -1,8 +1,8 @@
 /*
  * group_root.h - rank 0 of a rendezvous over TCP: lets the other ranks join, and runs exchanges among them.
  * Only calls make progress, and each ends by its deadline. Strangers, slow and hostile clients cost a place
- * among GROUP_CLIENTS_MAX for GROUP_CLIENT_TIMEOUT_NS at most, and leave when others need it (admission.h). A rank
- * that had to leave returns, and joins with its first bytes (group_frame.h).
+ * among GROUP_CLIENTS_MAX for GROUP_CLIENT_TIMEOUT_NS at most, and leave when others need it (admission.h).
+ * A rank that had to leave returns, and joins with its first bytes (group_frame.h).
  *
  * An error of a call is sent to all ranks as the reason, and ends the rendezvous.
  *

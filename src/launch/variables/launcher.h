@@ -1,14 +1,14 @@
 /*
- * launcher.h - what launchers tell a process by its environment: its rank, the number of ranks, where rank 0
- * listens; and this library's own variables. Pure: the caller reads the variables.
+ * launcher.h - what launchers tell a process by its environment: its rank, the number of ranks, where rank
+ * 0 listens; and this library's own variables. Pure: the caller reads the variables.
  *
  * Rank and size are those of the first launcher in the table of launcher.c whose rank is set. Where rank 0
  * listens is MASTER_ADDR and MASTER_PORT. Without MASTER_ADDR: this host, when the launcher announces that
  * all ranks are on it; or the first host of SLURM's list. Without MASTER_PORT: a port made from the job's
  * number, else LAUNCHER_PORT. Where torchrun's agent listens at MASTER_PORT itself: the port above.
  *
- * The name of a job, the same for all its ranks and of no other job's, keeps jobs apart that use one MASTER_PORT: the
- * first variable of job_names in launcher.c that is set. A long value counts by its hash.
+ * The name of a job, the same for all its ranks and of no other job's, keeps jobs apart that use one
+ * MASTER_PORT: the first variable of job_names in launcher.c that is set. A long value counts by its hash.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -106,7 +106,8 @@ static void who_returned_stays(void **state)
     assert_int_equal(victim_of(four(1)), 0);
 }
 
-/* The queue is of all addresses: the one that waits least of those with most places leaves, for another's first. */
+/* The queue is of all addresses: the one that waits least of those with most places leaves, for another's
+ * first. */
 static void a_queue_of_one_address(void **state)
 {
     (void)state;

@@ -60,7 +60,10 @@ bench: ## build and run the benchmarks (bench/run)
 figures: all ## the experiments of the Bifrost paper, simulated (FIGURES: which ones, and other arguments)
 	@netsim/scenarios/bifrost/figures --longhaul $(BUILD)/longhaul --out $(BUILD)/bifrost $(FIGURES)
 
-install: all ## install to PREFIX (default /usr/local), below DESTDIR when set
+install: ## install to PREFIX (default /usr/local), below DESTDIR when set
+	@.ci/install-deps build
+	@TARGETS=installed .ci/build $(BUILD) $(if $(wildcard $(BUILD)/CMakeCache.txt),,-DLH_TESTS=OFF) \
+	    -DCMAKE_INSTALL_PREFIX=$(PREFIX)
 	@cmake --install $(BUILD) --prefix $(PREFIX)
 	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" -eq 0 ]; then ldconfig; fi
 

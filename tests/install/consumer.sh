@@ -55,6 +55,25 @@ LD_LIBRARY_PATH=$library "$stage/sim_consumer"
     $(pkg-config --static --libs longhaul-sim | tr ' ' '\n' | grep -v longhaul)
 "$stage/sim_static"
 ldd "$stage/sim_static" | grep longhaul && { echo "sim_static is linked with a shared library"; exit 1; }
+# The same with CMake: find_package() finds what was installed, wherever it is.
+mkdir "$stage/project"
+cp "$here/consumer.c" "$here/sim_consumer.c" "$stage/project"
+cat >"$stage/project/CMakeLists.txt" <<END
+cmake_minimum_required(VERSION 3.22)
+project(consumer LANGUAGES C)
+find_package(longhaul $wanted REQUIRED)
+add_executable(consumer consumer.c)
+target_link_libraries(consumer PRIVATE longhaul::longhaul)
+add_executable(sim_consumer sim_consumer.c)
+target_link_libraries(sim_consumer PRIVATE longhaul::longhaul-sim)
+END
+if ! { "$CMAKE" -S "$stage/project" -B "$stage/project/build" -DCMAKE_PREFIX_PATH="$stage/usr" &&
+    "$CMAKE" --build "$stage/project/build"; } >"$stage/project.log" 2>&1; then
+    cat "$stage/project.log"
+    exit 1
+fi
+[ "$("$stage/project/build/consumer")" = "$wanted" ] || { echo "another library was found"; exit 1; }
+"$stage/project/build/sim_consumer"
 if [ -e "$LH_BUILD_DIR/longhaul" ]; then
     "$stage/usr/bin/longhaul" --version >/dev/null || { echo "the installed command does not run"; exit 1; }
 fi

@@ -1,10 +1,11 @@
 #!/bin/bash
 # Installs into a folder of its own, and looks at what is there beside the library: a page for each public
-# function, the scenarios and their programs. Needs LH_BUILD_DIR and CMAKE in the environment, as ctest gives
+# function, the scenarios and their programs. Needs LH_BUILD_DIR, CC and CMAKE in the environment, as ctest gives
 # them.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 set -euo pipefail
+cd "$(dirname "$0")/../.."
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 "$CMAKE" --install "$LH_BUILD_DIR" --prefix "$stage/usr" >"$stage/install.log" || {
@@ -36,6 +37,18 @@ for symbol in $symbols; do
     [ -e "$page" ] || { fail "$symbol.3 refers to $target, which is not there"; continue; }
     sed -n '/^\.SH NAME/,/^\.SH SYN/p' "$page" | grep -wF "$symbol" >/dev/null ||
         fail "$symbol: $(basename "$page") is about something else"
+done
+
+# ---- the licence, and programs to start from, which build with nothing but what is installed ---------------
+doc=$stage/usr/share/doc/longhaul
+cmp LICENSE "$doc/LICENSE" || fail "another licence"
+pkgconfig=$(dirname "$(find "$stage" -name longhaul.pc)")
+for source in "$doc"/examples/*.c; do
+    [ -e "$source" ] || { fail "no examples"; continue; }
+    # shellcheck disable=SC2046  # flags are words
+    "$CC" -D_GNU_SOURCE "$source" -o "$stage/example" \
+        $(PKG_CONFIG_PATH=$pkgconfig pkg-config --cflags --libs longhaul longhaul-sim) -pthread -lm \
+        >"$stage/example.log" 2>&1 || fail "$(basename "$source"): $(head -5 "$stage/example.log")"
 done
 
 # ---- scenarios, of the installed tree and of the build ---------------------------------------------------

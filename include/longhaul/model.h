@@ -70,9 +70,8 @@ enum lh_model_timing {
 struct lh_model_scheme {
     enum lh_model_kind kind;
     enum lh_model_timing timing; /* no effect on gbn and ideal */
-    double
-        rto_rtts; /* until a lost chunk is retransmitted, in RTT, at least 1; 0: 3, but 1 for sr-nack and ir
-                     */
+    /* RTT until a lost chunk is retransmitted, at least 1; 0: 3, but 1 for sr-nack and ir. */
+    double rto_rtts;
     /* Erasure codes: */
     uint32_t k;      /* data chunks of a submessage */
     uint32_t m;      /* its parity chunks; k + m <= 255, for xor m <= k */
@@ -82,8 +81,8 @@ struct lh_model_scheme {
     double encode_bytes_per_s; /* data encoded by one core; 0: unknown */
     /* Bounded completion: k and m of its code, 0: none; and */
     bool xor_code; /* the code is xor; else mds */
-    double
-        deadline_s; /* from the post of the receive, half a round trip before the first injection; 0: auto */
+    /* From the post of the receive, half a round trip before the first injection; 0: auto. */
+    double deadline_s;
     /* Hybrid: */
     double target;    /* share of the messages whose parity does not suffice */
     double tail_rtts; /* round trips before the end that parity covers at most, 0 to 2 */

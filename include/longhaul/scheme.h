@@ -126,13 +126,14 @@ struct lh_receiver_view {
     uint32_t extra_arrived;
     lh_time last_arrival_ns; /* arrival of the newest chunk, extra or not; LH_TIME_NEVER: none yet */
     lh_time later_seen_ns;   /* first arrival of a later message of the connection; LH_TIME_NEVER: none */
-    lh_time
-        later_arrival_ns; /* arrival of the first chunk of a later message or segment, which was sent after
-                                 all of this one; LH_TIME_NEVER: none */
-    lh_time caught_up_ns; /* each chunk that reached this host before this time is in the bitmap; messages
-                                use another socket and may be read before earlier chunks. 0: unknown */
-    bool length_known;    /* chunks is final: the sender has announced the length */
-    uint32_t chunks;      /* of the message; before length_known, of the buffer */
+    /* Arrival of the first chunk of a later message or segment, which was sent after all of this one;
+     * LH_TIME_NEVER: none. */
+    lh_time later_arrival_ns;
+    /* Each chunk that reached this host before this time is in the bitmap; messages use another socket and
+     * may be read before earlier chunks. 0: unknown. */
+    lh_time caught_up_ns;
+    bool length_known; /* chunks is final: the sender has announced the length */
+    uint32_t chunks;   /* of the message; before length_known, of the buffer */
 };
 
 struct lh_transfer {

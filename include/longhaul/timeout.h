@@ -67,8 +67,8 @@ struct lh_timeout_state {
     double cost;     /* of the timeout, ns per byte */
     double median;   /* of the last proposals, ns per byte */
     double center;   /* smoothed median */
-    double
-        deviation; /* smoothed: 1.48 * the median distance from `center` (of a normal distribution: sigma) */
+    /* Smoothed: 1.48 * the median distance from `center` (of a normal distribution: sigma). */
+    double deviation;
     double margin;    /* in deviations */
     double lost;      /* smoothed share of the bytes that were late, mean of the members */
     uint64_t refused; /* proposals that were */

@@ -62,9 +62,9 @@ enum lh_xp_access {
 
 struct lh_xp_request {
     enum lh_xp_verb verb;
-    void *
-        buffer; /* of `bytes`, untouched by the caller until the operation has completed; NULL: bytes are only
-                     counted (simulation; not over sockets, unless bytes is 0) */
+    /* Of `bytes`, untouched by the caller until the operation has completed; NULL: bytes are only counted
+     * (simulation; not over sockets, unless bytes is 0). */
+    void *buffer;
     uint32_t bytes;     /* to LH_XP_MESSAGE_MAX */
     uint64_t remote;    /* WRITE, WRITE_IMM, READ: offset in the peer's region */
     uint32_t key;       /* likewise: its key */

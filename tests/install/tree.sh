@@ -1,7 +1,7 @@
 #!/bin/bash
 # Installs into a folder of its own, and looks at what is there beside the library: a page for each public
-# function, the scenarios and their programs. Needs LH_BUILD_DIR, CC and CMAKE in the environment, as ctest gives
-# them.
+# function, the licence, the examples, the scenarios and their programs. Needs LH_BUILD_DIR, CC and CMAKE in
+# the environment, as ctest gives them.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 set -euo pipefail

@@ -20,6 +20,7 @@
 #include <longhaul/error.h>
 
 #include "launch/group/group_frame.h"
+#include "launch/group/group_proof.h"
 #include "launch/tcp.h"
 
 #define RANKS_MAX   9u
@@ -325,13 +326,23 @@ static int connect_to_root(void)
     return fd;
 }
 
-static void say_hello(int fd, uint32_t rank, uint32_t size, const char *job)
+static void say_hello_again(int fd, uint32_t rank, uint32_t size, const char *job, const uint8_t *known)
 {
     uint8_t hello[GROUP_HELLO_BYTES];
-    struct group_hello mine = {.rank = rank, .size = size, .nonce = "a nonce of mine"};
+    struct group_hello mine = {.rank = rank,
+                               .size = size,
+                               .secret = *ranks[0].settings.secret != '\0',
+                               .nonce = "a nonce of mine"};
     strcpy(mine.job, job);
+    if (known)
+        memcpy(mine.known, known, sizeof mine.known);
     group_hello_encode(&mine, hello);
     write_frame(fd, GROUP_HELLO, hello, sizeof hello);
+}
+
+static void say_hello(int fd, uint32_t rank, uint32_t size, const char *job)
+{
+    say_hello_again(fd, rank, size, job, NULL);
 }
 
 static void prove(int fd) /* without a secret */
@@ -397,16 +408,58 @@ static void a_rank_returns(void **state)
     assert_int_equal(read_frame(rank, body), GROUP_FULL);
     close(rank);
     rank = connect_to_root();
-    say_hello(rank, 1, 2, "");
+    assert_int_equal(group_challenge_decode(first, &challenges[0]), 0);
+    say_hello_again(rank, 1, 2, "", challenges[0].nonce);
     prove(rank);
     assert_int_equal(read_frame(rank, second), GROUP_CHALLENGE);
-    assert_int_equal(group_challenge_decode(first, &challenges[0]), 0);
     assert_int_equal(group_challenge_decode(second, &challenges[1]), 0);
     assert_memory_equal(challenges[0].nonce, challenges[1].nonce, GROUP_NONCE_BYTES);
     assert_int_equal(read_frame(rank, body), GROUP_WELCOME);
     close(rank);
     join(&ranks[0]);
     close_all(fds, GROUP_CLIENTS_MAX);
+}
+
+static void prove_with(int fd, const char *secret, const struct group_challenge *challenge)
+{
+    uint8_t proof[GROUP_PROOF_BYTES];
+    struct group_claim claim = {.rank = 1, .size = 2, .rank_nonce = "a nonce of mine"};
+    memcpy(claim.root_nonce, challenge->nonce, sizeof claim.root_nonce);
+    assert_int_equal(group_proof_make(secret, &claim, false, proof), 0);
+    write_frame(fd, GROUP_PROOF, proof, sizeof proof);
+}
+
+/* A rank returns from another address: the proof that it had is for another nonce, and does not count. */
+static void a_rank_returns_from_elsewhere(void **state)
+{
+    (void)state;
+    uint8_t body[GROUP_SMALL_BODY_MAX];
+    struct group_challenge here, there = {.nonce = "one from before"};
+    prepare(2, free_port(), PATIENCE_NS);
+    strcpy(ranks[0].settings.secret, "hush");
+    start(&ranks[0]);
+    int rank = connect_to_root();
+    say_hello_again(rank, 1, 2, "", there.nonce);
+    prove_with(rank, "hush", &there);
+    assert_int_equal(read_frame(rank, body), GROUP_CHALLENGE);
+    assert_int_equal(group_challenge_decode(body, &here), 0);
+    prove_with(rank, "hush", &here);
+    assert_int_equal(read_frame(rank, body), GROUP_WELCOME);
+    close(rank);
+    join(&ranks[0]);
+    /* Only one is left aside. */
+    prepare(2, free_port(), SHORT_NS);
+    strcpy(ranks[0].settings.secret, "hush");
+    start(&ranks[0]);
+    rank = connect_to_root();
+    say_hello_again(rank, 1, 2, "", there.nonce);
+    prove_with(rank, "hash", &there);
+    assert_int_equal(read_frame(rank, body), GROUP_CHALLENGE);
+    prove_with(rank, "hash", &there);
+    assert_int_equal(read_frame(rank, body), GROUP_REFUSE);
+    close(rank);
+    join(&ranks[0]);
+    expect(&ranks[0], -LH_ETIMEDOUT, "rank 1 has another secret");
 }
 
 /* The other side of it: rank 0 by hand sends rank 1 away behind its CHALLENGE. */
@@ -432,6 +485,7 @@ static void a_rank_that_had_to_leave(void **state)
         if (i > 0) { /* with its first bytes */
             assert_int_equal(read_frame(fd, body), GROUP_PROOF);
             assert_memory_equal(hellos[0].nonce, hellos[1].nonce, GROUP_NONCE_BYTES);
+            assert_memory_equal(hellos[1].known, mine.nonce, GROUP_NONCE_BYTES);
             assert_string_equal(hellos[1].job, "JOB=1");
         }
         write_frame(fd, GROUP_CHALLENGE, challenge, sizeof challenge);
@@ -625,6 +679,7 @@ int main(void)
         cmocka_unit_test(strangers),
         cmocka_unit_test(idle_strangers),
         cmocka_unit_test(a_rank_returns),
+        cmocka_unit_test(a_rank_returns_from_elsewhere),
         cmocka_unit_test(a_rank_that_had_to_leave),
         cmocka_unit_test(rank_zero_ends),
         cmocka_unit_test(a_byte_behind_a_proof),

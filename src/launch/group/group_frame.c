@@ -78,7 +78,8 @@ void group_hello_encode(const struct group_hello *hello, uint8_t out[GROUP_HELLO
     lh_put_be32(out + 4, hello->size);
     lh_put_be32(out + 8, hello->secret);
     memcpy(out + 12, hello->nonce, GROUP_NONCE_BYTES);
-    memcpy(out + 12 + GROUP_NONCE_BYTES, hello->job, GROUP_JOB_BYTES);
+    memcpy(out + 12 + GROUP_NONCE_BYTES, hello->known, GROUP_NONCE_BYTES);
+    memcpy(out + 12 + 2 * GROUP_NONCE_BYTES, hello->job, GROUP_JOB_BYTES);
 }
 
 int group_hello_decode(const uint8_t in[GROUP_HELLO_BYTES], struct group_hello *hello)
@@ -86,10 +87,11 @@ int group_hello_decode(const uint8_t in[GROUP_HELLO_BYTES], struct group_hello *
     hello->rank = lh_get_be32(in);
     hello->size = lh_get_be32(in + 4);
     memcpy(hello->nonce, in + 12, GROUP_NONCE_BYTES);
+    memcpy(hello->known, in + 12 + GROUP_NONCE_BYTES, GROUP_NONCE_BYTES);
     if (hello->rank == 0 || hello->rank >= hello->size)
         return lh_fail(LH_EHANDSHAKE, "rank %u of %u cannot join rank 0", hello->rank, hello->size);
     int error = read_flag(in + 8, &hello->secret);
-    return error ? error : read_job(in + 12 + GROUP_NONCE_BYTES, hello->job);
+    return error ? error : read_job(in + 12 + 2 * GROUP_NONCE_BYTES, hello->job);
 }
 
 void group_challenge_encode(const struct group_challenge *challenge, uint8_t out[GROUP_CHALLENGE_BYTES])

@@ -3,7 +3,7 @@
  * Integers big-endian.
  *
  * Frame, 12 bytes and a body: magic 4 | version 1 | type 1 | zero 2 | body bytes 4
- *   HELLO      rank 4 | size 4 | 1 with a secret, else 0: 4 | nonce 16 | job 64: the first of a rank
+ *   HELLO      rank 4 | size 4 | 1 with a secret, else 0: 4 | nonce 16 | known 16 | job 64: first of a rank
  *   CHALLENGE  milliseconds that rank 0 waits for ranks yet 4 | secret 4, as above | nonce 16 | job 64
  *   PROOF      proof 32 (group_proof.h)
  *   WELCOME    proof 32 of rank 0: all ranks are there
@@ -15,7 +15,8 @@
  * Nonces: a rank keeps its own for all its connections. Rank 0's is a cookie (admission.h) over the rank's
  * address, rank, size and nonce: the same for each connection of that rank, and rank 0 keeps nothing for
  * it. So a rank that has lost its place after CHALLENGE sends HELLO and PROOF at once when it returns, and
- * needs no further round trip.
+ * needs no further round trip. If it returns from another address, its `known` nonce is not the right one:
+ * rank 0 leaves that PROOF aside and takes the one that answers its new CHALLENGE.
  *
  * Job: what the launcher calls the job ("PMIX_NAMESPACE=..."), in zeros to the end. Without one rank 0
  * picks a random name, which ranks learn by CHALLENGE and repeat when they return. Two jobs with names of
@@ -34,7 +35,7 @@
 #define GROUP_NONCE_BYTES        16u
 #define GROUP_PROOF_BYTES        32u
 #define GROUP_JOB_BYTES          64u /* with the zero that ends it */
-#define GROUP_HELLO_BYTES        (12u + GROUP_NONCE_BYTES + GROUP_JOB_BYTES)
+#define GROUP_HELLO_BYTES        (12u + 2 * GROUP_NONCE_BYTES + GROUP_JOB_BYTES)
 #define GROUP_CHALLENGE_BYTES    (8u + GROUP_NONCE_BYTES + GROUP_JOB_BYTES)
 #define GROUP_JOB_RANDOM         "random-" /* begins a name that rank 0 picked */
 #define GROUP_ROUND_BYTES        4u
@@ -64,6 +65,8 @@ struct group_hello {
     uint32_t rank, size;
     bool secret;
     uint8_t nonce[GROUP_NONCE_BYTES];
+    uint8_t known
+        [GROUP_NONCE_BYTES];   /* rank 0's nonce that the PROOF behind this is for; zeros: none follows */
     char job[GROUP_JOB_BYTES]; /* "": not known yet */
 };
 

@@ -129,6 +129,9 @@ static int on_hello(struct group_member *member, const struct group_terms *terms
     member->claim = (struct group_claim){.rank = hello.rank, .size = hello.size};
     memcpy(member->claim.rank_nonce, hello.nonce, GROUP_NONCE_BYTES);
     memcpy(member->claim.root_nonce, challenge.nonce, GROUP_NONCE_BYTES);
+    static const uint8_t none[GROUP_NONCE_BYTES];
+    member->outdated = memcmp(hello.known, none, sizeof none) != 0 &&
+                       memcmp(hello.known, challenge.nonce, sizeof hello.known) != 0;
     member->greeted = true;
     group_challenge_encode(&challenge, body);
     return send_small(member, GROUP_CHALLENGE, body, sizeof body);
@@ -143,6 +146,10 @@ int group_member_step(struct group_member *member, const struct group_terms *ter
             return error;
     }
     int came = read_small(member, GROUP_PROOF);
+    if (came == 1 && member->outdated) {
+        member->outdated = false;
+        came = read_small(member, GROUP_PROOF);
+    }
     if (came <= 0)
         return came;
     if (!group_proof_check(terms->secret, &member->claim, false, member->frame + GROUP_FRAME_HEADER_BYTES))

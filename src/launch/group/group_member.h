@@ -18,7 +18,8 @@ struct group_member {
     uint64_t arrival; /* its number among all clients */
     uint32_t poll;    /* its index in the table for poll(); 0: not there */
     struct admission_address address;
-    bool greeted; /* HELLO has come, and CHALLENGE was sent */
+    bool greeted;  /* HELLO has come, and CHALLENGE was sent */
+    bool outdated; /* its next PROOF is for another nonce of rank 0, and another one follows */
     struct group_claim claim;
     char name[TCP_NAME_MAX]; /* of the peer, for people */
     uint32_t have;           /* bytes of the frame that is being read */

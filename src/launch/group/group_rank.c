@@ -128,6 +128,7 @@ static int on_challenge(struct group_rank *rank, struct joining *joining,
     if (joining->answered && same)
         return 0;
     memcpy(joining->claim.root_nonce, challenge->nonce, GROUP_NONCE_BYTES);
+    memcpy(joining->hello.known, challenge->nonce, GROUP_NONCE_BYTES);
     if (!*joining->hello.job)
         memcpy(joining->hello.job, challenge->job, GROUP_JOB_BYTES);
     lh_time wait_ns = challenge->wait_ms * LH_NS_PER_MS;

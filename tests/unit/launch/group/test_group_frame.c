@@ -68,8 +68,12 @@ static void foreign_headers(void **state)
 static void bodies(void **state)
 {
     (void)state;
-    const struct group_hello hello = {
-        .rank = 3, .size = 4, .secret = true, .nonce = "0123456789abcde", .job = "SLURM_JOB_ID=17.0"};
+    const struct group_hello hello = {.rank = 3,
+                                      .size = 4,
+                                      .secret = true,
+                                      .nonce = "0123456789abcde",
+                                      .known = "edcba9876543210",
+                                      .job = "SLURM_JOB_ID=17.0"};
     const struct group_challenge challenge = {
         .wait_ms = 30000, .secret = false, .nonce = "fedcba987654321", .job = "random-00"};
     struct group_hello hello_read;
@@ -81,6 +85,7 @@ static void bodies(void **state)
     assert_int_equal(hello_read.size, 4);
     assert_true(hello_read.secret);
     assert_memory_equal(hello_read.nonce, hello.nonce, GROUP_NONCE_BYTES);
+    assert_memory_equal(hello_read.known, hello.known, GROUP_NONCE_BYTES);
     assert_memory_equal(hello_read.job, hello.job, GROUP_JOB_BYTES);
     group_challenge_encode(&challenge, body);
     assert_int_equal(group_challenge_decode(body, &challenge_read), 0);

@@ -87,6 +87,33 @@ static enum group group_of(const struct admission_place *place, uint32_t places_
     return GROUP_STAYS;
 }
 
+static uint32_t count_connection(const struct admission_place *places, uint32_t count, int connection)
+{
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < count; i++)
+        found += places[i].connection == connection;
+    return found;
+}
+
+/* What decides, the most important first. */
+struct claim {
+    enum group group;
+    uint32_t of_source, of_connection;
+    uint64_t arrival;
+};
+
+/* Whether a leaves rather than b. */
+static bool leaves_first(const struct claim *a, const struct claim *b)
+{
+    if (a->group != b->group)
+        return a->group < b->group;
+    if (a->of_source != b->of_source)
+        return a->of_source > b->of_source;
+    if (a->of_connection != b->of_connection)
+        return a->of_connection > b->of_connection;
+    return a->group == GROUP_QUEUED_ABOVE_SHARE ? a->arrival > b->arrival : a->arrival < b->arrival;
+}
+
 uint32_t admission_victim(const struct admission_place *places, uint32_t count,
                           const struct admission_address *newcomer)
 {
@@ -95,20 +122,20 @@ uint32_t admission_victim(const struct admission_place *places, uint32_t count,
         .many_returned = count_standing(places, count, ADMISSION_RETURNED) > count / 2,
         .newcomers_places = count_source(places, count, newcomer) + 1,
     };
-    uint32_t victim = ADMISSION_NONE, most = 0;
-    enum group first = GROUP_STAYS;
+    uint32_t victim = ADMISSION_NONE;
+    struct claim first = {.group = GROUP_STAYS};
     assert(count <= ADMISSION_PLACES_MAX);
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t places_of_source = count_source(places, count, &places[i].address);
-        enum group group = group_of(&places[i], places_of_source, &crowd);
-        if (group == GROUP_STAYS || group > first || (group == first && places_of_source < most))
-            continue;
-        bool ahead = victim == ADMISSION_NONE || group < first || places_of_source > most;
-        bool older = !ahead && places[i].arrival < places[victim].arrival;
-        if (ahead || older == (group != GROUP_QUEUED_ABOVE_SHARE)) {
+        uint32_t of_source = count_source(places, count, &places[i].address);
+        const struct claim claim = {
+            .group = group_of(&places[i], of_source, &crowd),
+            .of_source = of_source,
+            .of_connection = count_connection(places, count, places[i].connection),
+            .arrival = places[i].arrival,
+        };
+        if (claim.group != GROUP_STAYS && (victim == ADMISSION_NONE || leaves_first(&claim, &first))) {
             victim = i;
-            first = group;
-            most = places_of_source;
+            first = claim;
         }
     }
     assert(victim == ADMISSION_NONE || victim < count);

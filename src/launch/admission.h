@@ -13,7 +13,8 @@
  *   6  RETURNED, while these take more than half of all places
  *   7  QUEUED, of an address with more than ADMISSION_SHARE places, and more than the newcomer's has
  *
- * Within each: of the address with most places, then the oldest (7: the youngest, which has waited least).
+ * Within each: of the address with most places, then of the TCP connection with most (by its streams), then
+ * the oldest (7: the youngest, which has waited least).
  * An IPv6 address counts by its /64 prefix, which one host may have for itself.
  *
  * A cookie is a MAC under a key of the listener over the client's address, and whatever else the protocol
@@ -48,6 +49,7 @@ struct admission_address {
 
 struct admission_place {
     struct admission_address address;
+    int connection; /* the same for streams of one TCP connection */
     enum admission_standing standing;
     uint64_t arrival; /* a place of a smaller number is older */
 };

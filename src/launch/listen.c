@@ -178,8 +178,11 @@ static bool make_room(struct lh_listener *listener, const struct admission_addre
     struct admission_place places[CLIENTS_MAX];
     static_assert(CLIENTS_MAX <= ADMISSION_PLACES_MAX, "places of admission.h");
     for (uint32_t i = 0; i < listener->client_count; i++)
-        places[i] = (struct admission_place){listener->clients[i]->address,
-                                             rendezvous_standing(&listener->clients[i]->handshake), i};
+        places[i] =
+            (struct admission_place){.address = listener->clients[i]->address,
+                                     .connection = listener->clients[i]->handshake.fd,
+                                     .standing = rendezvous_standing(&listener->clients[i]->handshake),
+                                     .arrival = i};
     uint32_t victim = admission_victim(places, listener->client_count, newcomer);
     if (victim == ADMISSION_NONE)
         return false;

@@ -94,7 +94,10 @@ static bool send_away(struct lh_probe_server *server, const struct admission_add
 {
     struct admission_place places[CLIENTS_MAX];
     for (uint32_t i = 0; i < server->client_count; i++)
-        places[i] = (struct admission_place){server->clients[i].address, ADMISSION_NEW, i};
+        places[i] = (struct admission_place){.address = server->clients[i].address,
+                                             .connection = server->clients[i].fd,
+                                             .standing = ADMISSION_NEW,
+                                             .arrival = i};
     uint32_t victim = admission_victim(places, server->client_count, newcomer);
     if (victim != ADMISSION_NONE)
         close(take_out(server, victim));

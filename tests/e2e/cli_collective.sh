@@ -154,7 +154,8 @@ expect_status 1
 say "interfaces can be chosen under longhaul run"
 LONGHAUL_SOCKET_IFNAME=none run -n 2 -- "$LONGHAUL" collective barrier
 expect_status 1
-expect_line "$work/run.err" 'LONGHAUL_SOCKET_IFNAME: "none" matches no interface with an address (ip address'
+expect_line "$work/run.err" \
+    'LONGHAUL_SOCKET_IFNAME: "none" matches no interface that is up, has a carrier and an address (ip address'
 LONGHAUL_SOCKET_IFNAME=lo run -n 2 -- "$LONGHAUL" collective barrier --iterations 1
 expect_status 0
 

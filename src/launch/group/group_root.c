@@ -100,8 +100,11 @@ static bool evict_client(struct group_root *root, const struct admission_address
         struct group_member *client = &root->clients[i];
         if (client->fd < 0)
             continue;
-        places[count] = (struct admission_place){
-            client->address, client->greeted ? ADMISSION_GREETED : ADMISSION_NEW, client->arrival};
+        places[count] =
+            (struct admission_place){.address = client->address,
+                                     .connection = client->fd,
+                                     .standing = client->greeted ? ADMISSION_GREETED : ADMISSION_NEW,
+                                     .arrival = client->arrival};
         members[count++] = client;
     }
     uint32_t victim = admission_victim(places, count, newcomer);

@@ -32,7 +32,8 @@ static void put(uint32_t from, uint32_t to, struct admission_address address,
                 enum admission_standing standing)
 {
     for (uint32_t i = from; i < to; i++)
-        places[i] = (struct admission_place){address, standing, i};
+        places[i] = (struct admission_place){
+            .address = address, .connection = (int)i, .standing = standing, .arrival = i};
 }
 
 /* Each of an address of its own. */
@@ -65,6 +66,16 @@ static void greeting_strangers_leave(void **state)
     put(0, 1, four(1), ADMISSION_NEW);
     put(1, PLACES, four(9), ADMISSION_GREETED);
     assert_int_equal(victim_of(four(9)), 1);
+}
+
+/* One TCP connection with many streams gives way, not those of its address that came first. */
+static void streams_leave(void **state)
+{
+    (void)state;
+    put(0, PLACES, four(1), ADMISSION_GREETED);
+    for (uint32_t i = 5; i < 8; i++)
+        places[i].connection = 5;
+    assert_int_equal(victim_of(four(1)), 5);
 }
 
 /* From many addresses they cannot be told from others, but for the greeting. */
@@ -147,10 +158,15 @@ static void cookies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(idle_strangers_leave), cmocka_unit_test(greeting_strangers_leave),
-        cmocka_unit_test(many_addresses),       cmocka_unit_test(a_prefix_is_one_source),
-        cmocka_unit_test(who_returned_stays),   cmocka_unit_test(a_queue_of_one_address),
-        cmocka_unit_test(nobody_is_there),      cmocka_unit_test(cookies),
+        cmocka_unit_test(idle_strangers_leave),
+        cmocka_unit_test(greeting_strangers_leave),
+        cmocka_unit_test(streams_leave),
+        cmocka_unit_test(many_addresses),
+        cmocka_unit_test(a_prefix_is_one_source),
+        cmocka_unit_test(who_returned_stays),
+        cmocka_unit_test(a_queue_of_one_address),
+        cmocka_unit_test(nobody_is_there),
+        cmocka_unit_test(cookies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,9 +44,7 @@
 #include "launch/rendezvous.h"
 #include "launch/tcp.h"
 
-#define CLIENTS_MAX 32u
-/* Of a turn: each client is read once before it may have to leave. */
-#define ACCEPTS_MAX            (CLIENTS_MAX / 2)
+#define CLIENTS_MAX            32u
 #define OPEN_MAX               16u
 #define LISTEN_TEXT_MAX        256u
 #define LISTEN_CPUS_MAX        64u
@@ -244,11 +242,15 @@ static void take_streams(struct lh_listener *listener, lh_time now)
     }
 }
 
+/* As many as there are places; a full listener takes one, since each client is to be read once before it
+ * may have to leave. */
 static void take_clients(struct lh_listener *listener, lh_time now)
 {
     const struct admission_address unknown = {0};
+    const uint32_t free_places = CLIENTS_MAX - listener->client_count,
+                   accepts = free_places ? free_places : 1;
     int fd = 0;
-    for (uint32_t i = 0; i < ACCEPTS_MAX && fd >= 0; i++) {
+    for (uint32_t i = 0; i < accepts && fd >= 0; i++) {
         fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0)
             add_socket(listener, fd, now);

@@ -24,7 +24,6 @@
 
 /* Without a HELLO yet; admission.h names the one that has to leave. */
 #define CLIENTS_MAX      16u
-#define ACCEPTS_MAX      (CLIENTS_MAX / 2) /* of a turn: each is read once before it may have to leave */
 #define HELLO_TIMEOUT_NS (5 * LH_NS_PER_S)
 #define NO_DESCRIPTOR_NS (10 * LH_NS_PER_MS)
 
@@ -104,17 +103,19 @@ static bool send_away(struct lh_probe_server *server, const struct admission_add
     return victim != ADMISSION_NONE;
 }
 
+/* As many as there are places; without one a single client, since each is to be read once before it may
+ * have to leave. */
 static void let_in(struct lh_probe_server *server)
 {
     int fd = accept4(server->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     struct admission_address address = {0};
-    for (uint32_t i = 1; fd >= 0; i++) { /* up to ACCEPTS_MAX */
+    while (fd >= 0) { /* until all places are taken */
         address = admission_address_of(fd);
         if (server->client_count == CLIENTS_MAX)
             send_away(server, &address);
         struct client *client = &server->clients[server->client_count++];
         *client = (struct client){.fd = fd, .address = address, .deadline = tcp_deadline(HELLO_TIMEOUT_NS)};
-        if (i == ACCEPTS_MAX)
+        if (server->client_count == CLIENTS_MAX)
             return;
         fd = accept4(server->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     }

@@ -20,9 +20,6 @@
 #include "base/error.h"
 #include "launch/group/group_member.h"
 
-/* Clients that a turn accepts: fewer than there are places, so that each is read once before it may have to
- * leave. */
-#define ACCEPTS_MAX (GROUP_CLIENTS_MAX / 2)
 /* Deadlines of clients are looked at that often. */
 #define POLL_SPAN_NS LH_NS_PER_S
 /* After an accept() without a descriptor, whose client stays in the backlog. */
@@ -145,9 +142,20 @@ static void on_no_descriptor(struct group_root *root)
         nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
 }
 
+static uint32_t count_free(const struct group_root *root)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < GROUP_CLIENTS_MAX; i++)
+        count += root->clients[i].fd < 0;
+    return count;
+}
+
+/* As many as there are places; without one a single client, since each is to be read once before it may
+ * have to leave. */
 static void take_clients(struct group_root *root, lh_time now)
 {
-    for (uint32_t i = 0; i < ACCEPTS_MAX; i++) {
+    const uint32_t free_places = count_free(root), accepts = free_places ? free_places : 1;
+    for (uint32_t i = 0; i < accepts; i++) {
         int fd = accept4(root->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
             add_client(root, fd, now);

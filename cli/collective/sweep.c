@@ -51,7 +51,7 @@ static int close_json(struct run *run)
     if (!out)
         return CLI_PROCEED;
     if (!run->complete && out != stdout) {
-        cli_result_drop(run->sweep->json, out);
+        cli_result_drop(out);
         return CLI_PROCEED;
     }
     cli_json_close(&run->json, ']');

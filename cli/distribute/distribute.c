@@ -120,7 +120,7 @@ static void leave(struct lh_group *group)
 static int close_json(const char *json, FILE *file, int status)
 {
     if (status != CLI_EXIT_OK) {
-        cli_result_drop(json, file);
+        cli_result_drop(file);
         return status;
     }
     int written = cli_result_close("--json ", json, file);
@@ -136,7 +136,12 @@ static int run_first(struct settings *settings)
     bool to_stdout = json && !strcmp(json, "-");
     if (!cli_source_open(&report.source, path))
         return cli_failed("%s %s", path, report.source.reason);
-    int status = CLI_EXIT_FAILED;
+    int status = json ? cli_result_spare("--json ", json, path) : CLI_PROCEED;
+    if (status != CLI_PROCEED) {
+        cli_source_close(&report.source);
+        return status;
+    }
+    status = CLI_EXIT_FAILED;
     if (json)
         report.json = to_stdout ? stdout : cli_result_open("--json ", json);
     if (!json || report.json)

@@ -29,7 +29,9 @@ int cli_connect(const struct cli_address *address, const struct lh_attr *attr, l
     struct lh_attr with_notices = *attr;
     with_notices.on_notice = on_notice;
     with_notices.notice_context = &busy;
-    with_notices.path_file = cli_path_file(attr->path_file);
+    int status = cli_path_file(attr->path_file, &with_notices.path_file);
+    if (status != CLI_PROCEED)
+        return status;
     int code = lh_connect(address->where, &with_notices, wait_ns ? wait_ns : WAIT_NS, connection);
     if (code)
         return cli_library_failed("cannot connect", address->where, code);

@@ -90,7 +90,7 @@ static int check_json(const char *path)
     FILE *file = cli_result_open("--json ", path);
     if (!file)
         return CLI_EXIT_FAILED;
-    cli_result_drop(path, file);
+    cli_result_drop(file);
     return CLI_PROCEED;
 }
 
@@ -125,9 +125,10 @@ static int run_client(struct settings *settings, const struct cli_operands *oper
         status = take_sizes(settings);
     if (status == CLI_PROCEED)
         status = check_json(settings->json);
+    if (status == CLI_PROCEED)
+        status = cli_path_file(settings->attr.path_file, &settings->attr.path_file);
     if (status != CLI_PROCEED)
         return status;
-    settings->attr.path_file = cli_path_file(settings->attr.path_file);
     int code = lh_probe_run(address.where, &settings->attr, settings->wait_ns, &result);
     if (code)
         return cli_library_failed("cannot probe", address.where, code);

@@ -47,9 +47,11 @@ static int open_places(struct places *places, const char *output, const char *js
     int status = CLI_PROCEED;
     *places = (struct places){.json_path = json};
     if (output)
-        status = cli_folder_make(&places->top, output);
+        status = cli_folder_make(&places->top, "--output ", output);
     if (status == CLI_PROCEED && output)
         status = cli_folder_check(&places->top);
+    if (status == CLI_PROCEED)
+        status = cli_sim_folders_check(&places->top);
     if (status != CLI_PROCEED || !json)
         return status;
     places->json = strcmp(json, "-") ? cli_result_open("--json ", json) : stdout;
@@ -165,7 +167,7 @@ static int finish(const struct cli_sim_results *results, const struct places *pl
         status = status == CLI_PROCEED ? reported : status;
         status = status == CLI_PROCEED ? check_flows(results) : status;
     } else if (places->json && places->json != stdout) {
-        cli_result_drop(places->json_path, places->json);
+        cli_result_drop(places->json);
     }
     if (cli_stopped())
         return cli_stopped();
@@ -184,8 +186,8 @@ int cli_sim_batch(const struct cli_sim_plan *plan, const char *output, const cha
     int status = open_places(&places, output, json);
     if (status == CLI_PROCEED) {
         cli_sim_notes_before(plan, output != NULL);
-        cli_sim_folders_clear(&places.top);
-        status = finish(&results, &places, run_all(&results, &places.top));
+        status = cli_sim_folders_clear(&places.top);
+        status = finish(&results, &places, status == CLI_PROCEED ? run_all(&results, &places.top) : status);
     }
     for (unsigned i = 0; i < plan->points * plan->seeds; i++)
         cli_operations_free(&results.runs[i].figures.operations);

@@ -90,7 +90,7 @@ expect_line "$work/run.out" '"size_bytes": 0,'
 say "what is wrong at rank 0 is one line, before ranks are waited for"
 for case in "none|none cannot be opened: No such file or directory" \
     "out|out is a folder (only regular files can be sent)" \
-    "some --json no/r.json|--json no/r.json: No such file or directory"; do
+    "some --json no/r.json|--json no/r.json: No such file or directory (create the folder no first)"; do
     status=0
     # shellcheck disable=SC2086  # words
     (cd "$work" && env RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=1 "$LONGHAUL" distribute \

@@ -191,7 +191,8 @@ touch old/routing=spray/mine old/mine.csv
 mkdir old/x=v old/seed-1x old/seed-
 touch old/x=v/flows.csv old/seed-1x/flows.csv old/seed-/flows.csv
 sim random.ini --output old
-only old fct.dat fct.gp flows.csv links.csv summary.json mine.csv routing=spray routing=spray/mine x=v \
+only old .longhaul-results fct.dat fct.gp flows.csv links.csv summary.json mine.csv \
+    routing=spray routing=spray/mine x=v \
     x=v/flows.csv seed-1x seed-1x/flows.csv seed- seed-/flows.csv fct.svg
 sim random.ini --seeds 3 --output old
 sim random.ini --seeds 2 --output old

@@ -109,6 +109,15 @@ static int open_socket(const struct addrinfo *address, const char *where, int *f
     return lh_fail(LH_ESYSTEM, "socket: %s", strerror(errno));
 }
 
+/* Nobody refused it: no host there, or one that drops what comes. */
+static int not_answered(const char *where)
+{
+    return lh_fail(LH_ETIMEDOUT,
+                   "%s did not answer in time: no host has this address, or a firewall drops TCP (let TCP "
+                   "port %s through the firewalls of both hosts)",
+                   where, strrchr(where, ':') + 1);
+}
+
 static int connect_one(const struct addrinfo *to, const char *where, lh_time deadline, int *out)
 {
     int fd;
@@ -121,7 +130,7 @@ static int connect_one(const struct addrinfo *to, const char *where, lh_time dea
     }
     error = tcp_wait(fd, true, deadline);
     if (error) {
-        lh_fail(LH_ETIMEDOUT, "%s did not answer in time", where);
+        error = not_answered(where);
         goto close_fd;
     }
     int failed = 0;
@@ -130,7 +139,9 @@ static int connect_one(const struct addrinfo *to, const char *where, lh_time dea
     if (failed == ECONNRESET) /* of a listener that closed before it took the connection */
         failed = ECONNREFUSED;
     if (failed) {
-        error = lh_fail(LH_EPEER, "%s: %s: is the remote side listening there?", where, strerror(failed));
+        error = failed == ETIMEDOUT ? not_answered(where)
+                                    : lh_fail(LH_EPEER, "%s: %s: is the remote side listening there?",
+                                              where, strerror(failed));
         goto close_fd;
     }
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));

@@ -110,6 +110,24 @@ expect_line "$work/send.out" "resumed)"
 cmp "$work/big" "$work/out/big" || fail "it is another file"
 only "$work/out" big
 
+say "a sender whose receiver was killed names --resume, which goes on with what is there"
+rm "$work/out/big"
+# shellcheck disable=SC2086
+start_recv recv "$work/out" $options
+start_sender
+await_blocks 3
+kill -9 "$pid"
+wait "$pid" 2>/dev/null
+ended send "$sender" 1 30
+expect_line "$work/sender.err" \
+    '(longhaul recv --resume and send --resume continue with what the receiver still has)'
+start_recv recv "$work/out" --resume
+send "$work/big" "$where" --resume
+[ "$status" -eq 0 ] || fail "send ended with $status"
+ended recv "$pid" 0 20
+expect_line "$work/send.out" "resumed)"
+cmp "$work/big" "$work/out/big" || fail "it is another file"
+
 say "what was damaged meanwhile is sent again; another file is not continued"
 rm "$work/out/big"
 start_recv recv "$work/out" --resume $options

@@ -9,6 +9,7 @@
 #include "cli/probe/probe.h"
 
 #include "cli/options/address.h"
+#include "cli/options/listening.h"
 #include "cli/options/options.h"
 #include "cli/options/path_file.h"
 #include "cli/options/size_list.h"
@@ -48,7 +49,7 @@ static int run_server(const struct settings *settings, const struct cli_operands
         return status;
     int code = lh_probe_listen(address.where, &server);
     if (code)
-        return cli_library_failed("cannot listen", address.where, code);
+        return cli_listening_failed(&address, code);
     printf("listening on %s:%u\n", *address.host ? address.host : cli_address_any(),
            lh_probe_server_port(server));
     cli_output_flush();

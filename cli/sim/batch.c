@@ -16,6 +16,7 @@
 #include "cli/terminal/diagnostic.h"
 #include "cli/terminal/output.h"
 #include "cli/terminal/stop.h"
+#include "cli/terminal/terminal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -148,8 +149,8 @@ static int check_flows(const struct cli_sim_results *results)
         return CLI_PROCEED;
     if (results->done > 1)
         snprintf(where, sizeof where, ", in %u of %u runs", runs, results->done);
-    return cli_failed("%.0f of %.0f flows did not finish: %.0f failed, %.0f stuck%s", failed + stuck, flows,
-                      failed, stuck, where);
+    return cli_failed("%.0f of %.0f flow%s did not finish: %.0f failed, %.0f stuck%s", failed + stuck,
+                      flows, cli_plural(flows), failed, stuck, where);
 }
 
 static int finish(const struct cli_sim_results *results, const struct places *places, int status)
@@ -157,7 +158,7 @@ static int finish(const struct cli_sim_results *results, const struct places *pl
     unsigned runs = results->plan->points * results->plan->seeds;
     cli_output_flush();
     if (cli_stopped())
-        cli_note("interrupted after %u of %u runs%s", results->done, runs,
+        cli_note("interrupted after %u of %u run%s%s", results->done, runs, cli_plural(runs),
                  results->done ? " (reported)" : "");
     else if (results->done < runs && results->done)
         cli_note("reporting the %u of %u runs before", results->done, runs);

@@ -132,7 +132,7 @@ json 'd["points"][0]["runs"][0]["done"] == 48' sim.out
 # One value is a sweep too: whoever reads the files finds them where they always are.
 sim random.ini --sweep switch.routing=spray --output single
 [ "$(wc -l <single/sweep.csv)" -eq 2 ] && [ -s single/routing=spray/flows.csv ] || fail "no sweep"
-expect_line sim.out '1 runs in'
+expect_line sim.out '1 run in'
 
 say "a topology from a file: distances, parallel cables, flows between names"
 cat >two.net <<'END'

@@ -91,7 +91,7 @@ until compgen -G 'alone.json.*.part' >part; do sleep 0.05; done
 sleep 0.2
 kill -INT "$pid"
 ended sim "$pid" 130 30
-expect_line alone.err 'interrupted after 0 of 1 runs'
+expect_line alone.err 'interrupted after 0 of 1 run'
 [ ! -s alone.out ] && [ ! -e alone.json ] && [ -z "$(compgen -G '*.part')" ] || fail "something was told"
 
 say "flows that never end, and why"

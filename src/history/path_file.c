@@ -25,6 +25,10 @@ void path_file_address(char out[PATH_HISTORY_ADDRESS_MAX], uint8_t family, const
               out, PATH_HISTORY_ADDRESS_MAX);
 }
 
+/* What is written before it takes the file's name, for mkostemp(): not made of that, which may be as long as
+ * names are. */
+#define BESIDE ".longhaul-paths.XXXXXX"
+
 static uint64_t wall_clock_s(void)
 {
     struct timespec now = {0};
@@ -131,12 +135,13 @@ static bool take_attributes(int fd, const struct stat *old)
  * well. */
 static bool replace(const char *file, const char *text, size_t bytes)
 {
-    char beside[PATH_FILE_NAME_MAX + sizeof ".XXXXXX"];
+    char beside[PATH_FILE_NAME_MAX + sizeof BESIDE];
     struct stat old;
     bool exists = lstat(file, &old) == 0;
     if (strlen(file) >= PATH_FILE_NAME_MAX || (exists ? !S_ISREG(old.st_mode) : errno != ENOENT))
         return false;
-    snprintf(beside, sizeof beside, "%s.XXXXXX", file);
+    const char *slash = strrchr(file, '/');
+    snprintf(beside, sizeof beside, "%.*s" BESIDE, slash ? (int)(slash + 1 - file) : 0, file);
     int fd = mkostemp(beside, O_CLOEXEC);
     if (fd < 0)
         return false;

@@ -161,6 +161,19 @@ static void a_pipe_is_left_alone(void **state)
     assert_true(S_ISFIFO(status.st_mode));
 }
 
+static void the_longest_name_is_one(void **state)
+{
+    (void)state;
+    char file[sizeof paths_file + 256];
+    struct path_record found;
+    lh_time age_ns;
+    snprintf(file, sizeof file, "%.*s%0255d", (int)(strrchr(paths_file, '/') + 1 - paths_file), paths_file,
+             0);
+    assert_true(path_file_write(file, &sample));
+    assert_true(path_file_read(file, sample.peer, sample.local, &found, &age_ns));
+    assert_int_equal(unlink(file), 0);
+}
+
 static void where_nothing_can_be_written_nothing_is_left(void **state)
 {
     (void)state;
@@ -195,6 +208,7 @@ int main(void)
         WITH_PATHS_FOLDER(a_foreign_file_is_read_and_never_written),
         WITH_PATHS_FOLDER(an_empty_and_a_damaged_file_are_written),
         WITH_PATHS_FOLDER(links_are_followed),
+        WITH_PATHS_FOLDER(the_longest_name_is_one),
         WITH_PATHS_FOLDER(a_pipe_is_left_alone),
         WITH_PATHS_FOLDER(where_nothing_can_be_written_nothing_is_left),
         cmocka_unit_test(addresses_are_texts),

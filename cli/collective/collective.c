@@ -28,6 +28,38 @@ struct settings {
     const char *type, *reduction; /* NULL: not given */
 };
 
+/* Of nccl-tests; -b, -e and -f are the same here. */
+static const struct cli_foreign_option foreign[] = {
+    {"g", "GPUs of a process in nccl-tests, a rank here has none; omit it, start one rank for each"},
+    {"ngpus", "GPUs of a process in nccl-tests, a rank here has none; omit it, start one rank for each"},
+    {"t", "threads of a process in nccl-tests; omit it, and start one rank for each"},
+    {"nthreads", "threads of a process in nccl-tests; omit it, and start one rank for each"},
+    {"n", "use --iterations N"},
+    {"iters", "use --iterations N"},
+    {"w", "use --warmup N"},
+    {"warmup_iters", "use --warmup N"},
+    {"o", "use --op NAME"},
+    {"d", "use --type TYPE"},
+    {"datatype", "use --type TYPE"},
+    {"r", "use --root RANK"},
+    {"c", "each result is checked; omit it"},
+    {"check", "each result is checked; omit it"},
+    {"i", "sizes grow by a factor; use -f"},
+    {"stepbytes", "sizes grow by a factor; use -f"},
+    {"stepfactor", "use --factor"},
+    {"minbytes", "use --begin"},
+    {"maxbytes", "use --end"},
+    {"z", "of nccl-tests, and of no effect here; omit it"},
+    {"blocking", "of nccl-tests, and of no effect here; omit it"},
+    {"p", "of nccl-tests, and of no effect here; omit it"},
+    {"parallel_init", "of nccl-tests, and of no effect here; omit it"},
+    {"m", "of nccl-tests, and of no effect here; omit it"},
+    {"agg_iters", "of nccl-tests, and of no effect here; omit it"},
+    {"G", "CUDA graphs, of nccl-tests; omit it"},
+    {"cudagraph", "CUDA graphs, of nccl-tests; omit it"},
+    {NULL, NULL},
+};
+
 static int find_type(struct settings *settings)
 {
     char names[NAMES_MAX] = "";
@@ -118,12 +150,20 @@ static void set_defaults(struct settings *settings)
         settings->reduction = "sum";
 }
 
+static int unknown_kind(const char *name)
+{
+    const char *close = cli_kind_close(name);
+    if (close)
+        return cli_misused("%s: unknown collective (did you mean %s?)", name, close);
+    return cli_misused("%s: unknown collective (%s)", name, cli_kind_names());
+}
+
 static int check(struct settings *settings, const char *name)
 {
     struct cli_sweep *sweep = &settings->sweep;
     sweep->kind = cli_kind_find(name);
     if (!sweep->kind)
-        return cli_misused("%s: unknown collective (%s)", name, cli_kind_names());
+        return unknown_kind(name);
     int status = check_unused(settings);
     if (status != CLI_PROCEED)
         return status;
@@ -149,14 +189,15 @@ int cli_collective(int argc, char **argv)
     struct cli_operands operands;
     sweep->group = &settings.group;
     const struct cli_option own[] = {
-        {"begin", "SIZE", "first size (8MiB)", &sweep->begin_bytes, CLI_SIZE, 'b', .min = 1,
-         .max = SIZE_MAX_BYTES},
-        {"end", "SIZE", "last size at most (the first)", &sweep->end_bytes, CLI_SIZE, 'e', .min = 1,
-         .max = SIZE_MAX_BYTES},
+        {"begin", "SIZE", "first size; a bare K, M or G is a power of 1024, as in nccl-tests (8MiB)",
+         &sweep->begin_bytes, CLI_BINARY, 'b', .min = 1, .max = SIZE_MAX_BYTES},
+        {"end", "SIZE", "last size at most; units as of --begin (the first)", &sweep->end_bytes, CLI_BINARY,
+         'e', .min = 1, .max = SIZE_MAX_BYTES},
         {"factor", "N", "from one size to the next (2)", &sweep->factor, CLI_COUNT, 'f', .min = 2,
          .max = 1024},
-        {"schedule", "NAME", "who sends what to whom: ring, halving-doubling, … (chosen by size and ranks)",
-         &sweep->schedule, .kind = CLI_TEXT},
+        {"schedule", "NAME",
+         "who sends what to whom: ring, halving-doubling, ... (chosen by size and ranks)", &sweep->schedule,
+         .kind = CLI_TEXT},
         {"type", "TYPE", "of elements: f32, f64, f16, bf16, i32, i64, u8 (f32)", &settings.type,
          .kind = CLI_TEXT},
         {"op", "NAME", "reduction: sum, prod, min, max, avg (sum)", &settings.reduction, .kind = CLI_TEXT},
@@ -183,6 +224,7 @@ int cli_collective(int argc, char **argv)
                 "Columns are those of nccl-tests, and what a bounded scheme left missing. Exit status 1 "
                 "also when a result is wrong.",
         .groups = {own, settings.group.options},
+        .foreign = foreign,
         .operands_min = 1,
         .operands_max = 1,
     };

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli/collective/kind.h"
 
+#include "cli/options/suggest.h"
+
+#include <ctype.h>
 #include <string.h>
+
+/* Names are compared up to this length. */
+#define NAME_MAX_BYTES 32
 
 enum place {
     ALLREDUCE,
@@ -44,6 +50,31 @@ const struct cli_kind *cli_kind_find(const char *name)
     for (size_t i = 0; i < KINDS; i++)
         if (!strcmp(kinds[i].name, name))
             return &kinds[i];
+    return NULL;
+}
+
+/* Small letters alone, and without what nccl-tests call their programs. */
+static void simplify(const char *name, char out[NAME_MAX_BYTES])
+{
+    size_t used = 0;
+    for (; *name && strcmp(name, "_perf") != 0; name++)
+        if (isalpha((unsigned char)*name) && used + 1 < NAME_MAX_BYTES)
+            out[used++] = (char)tolower((unsigned char)*name);
+    out[used] = '\0';
+}
+
+const char *cli_kind_close(const char *typed)
+{
+    char name[NAME_MAX_BYTES], kind[NAME_MAX_BYTES];
+    simplify(typed, name);
+    if (!strcmp(name, "bcast"))
+        return kinds[BROADCAST].name;
+    for (int exact = 1; exact >= 0; exact--)
+        for (size_t i = 0; i < KINDS; i++) {
+            simplify(kinds[i].name, kind);
+            if (exact ? !strcmp(name, kind) : cli_is_close(name, kind))
+                return kinds[i].name;
+        }
     return NULL;
 }
 

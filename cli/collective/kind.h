@@ -33,7 +33,9 @@ struct cli_call {
 
 /* NULL: no such collective. */
 const struct cli_kind *cli_kind_find(const char *name);
-/* "allreduce, reduce, …" */
+/* The name that is meant by "all_reduce", "AllReduce", "all_reduce_perf", "allredcue", "bcast"; or NULL. */
+const char *cli_kind_close(const char *typed);
+/* "allreduce, reduce, ..." */
 const char *cli_kind_names(void);
 
 /* Elements of the buffers of this rank. */

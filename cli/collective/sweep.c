@@ -6,6 +6,7 @@
 #include "cli/results/result_file.h"
 #include "cli/terminal/diagnostic.h"
 #include "cli/terminal/output.h"
+#include "cli/terminal/terminal.h"
 
 #include <longhaul/units.h>
 
@@ -51,7 +52,7 @@ static int close_json(struct run *run)
     if (!out)
         return CLI_PROCEED;
     if (!run->complete && out != stdout) {
-        cli_result_drop(run->sweep->json, out);
+        cli_result_drop(out);
         return CLI_PROCEED;
     }
     cli_json_close(&run->json, ']');
@@ -104,7 +105,8 @@ static int measure_all(struct run *run)
         return status;
     run->complete = true;
     if (run->wrong && run->reports)
-        return cli_failed("%s: %" PRIu64 " wrong elements", sweep->kind->name, run->wrong);
+        return cli_failed("%s: %" PRIu64 " wrong element%s", sweep->kind->name, run->wrong,
+                          cli_plural((double)run->wrong));
     return run->wrong ? CLI_EXIT_FAILED : CLI_EXIT_OK;
 }
 

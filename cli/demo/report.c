@@ -4,6 +4,7 @@
 #include "cli/options/deadline.h"
 #include "cli/options/loss_list.h"
 #include "cli/terminal/output.h"
+#include "cli/terminal/terminal.h"
 
 #include <longhaul/units.h>
 
@@ -257,7 +258,8 @@ void cli_demo_report_end(const struct cli_demo_report *report)
     else if (!report->link.rate_bps)
         printf("  No ideal time on a link of unlimited rate.\n");
     if (report->whole == report->transfers)
-        printf("  All %u transfers verified, byte for byte.\n\n", report->transfers);
+        printf("  %s%u transfer%s verified, byte for byte.\n\n", report->transfers == 1 ? "" : "All ",
+               report->transfers, cli_plural(report->transfers));
     else
         printf("  Of %u transfers %u verified, byte for byte; %u timed out and %u failed.\n\n",
                report->transfers, report->whole, report->late,

@@ -15,6 +15,7 @@
 #include "cli/terminal/diagnostic.h"
 #include "cli/terminal/output.h"
 #include "cli/terminal/stop.h"
+#include "cli/terminal/terminal.h"
 #include "cli/terminal/wait.h"
 
 #include <longhaul/launch.h>
@@ -53,7 +54,7 @@ static void print_summary(const struct settings *settings, const struct cli_tran
     if (report->json == stdout)
         return;
     cli_file_summary_print(&summary);
-    printf("to %" PRIu32 " ranks", lh_group_size(group) - 1);
+    printf("to %" PRIu32 " rank%s", lh_group_size(group) - 1, cli_plural(lh_group_size(group) - 1));
     if (sites > 1)
         printf(", sites %" PRIu32, sites);
     if (done->schedule)
@@ -120,7 +121,7 @@ static void leave(struct lh_group *group)
 static int close_json(const char *json, FILE *file, int status)
 {
     if (status != CLI_EXIT_OK) {
-        cli_result_drop(json, file);
+        cli_result_drop(file);
         return status;
     }
     int written = cli_result_close("--json ", json, file);
@@ -136,7 +137,12 @@ static int run_first(struct settings *settings)
     bool to_stdout = json && !strcmp(json, "-");
     if (!cli_source_open(&report.source, path))
         return cli_failed("%s %s", path, report.source.reason);
-    int status = CLI_EXIT_FAILED;
+    int status = json ? cli_result_spare("--json ", json, path) : CLI_PROCEED;
+    if (status != CLI_PROCEED) {
+        cli_source_close(&report.source);
+        return status;
+    }
+    status = CLI_EXIT_FAILED;
     if (json)
         report.json = to_stdout ? stdout : cli_result_open("--json ", json);
     if (!json || report.json)
@@ -207,7 +213,7 @@ int cli_distribute(int argc, char **argv)
         {"resume", NULL, "continue where an interrupted try ended, and keep this one resumable",
          &incoming->resume, .kind = CLI_FLAG},
         {"schedule", "NAME",
-         "who sends what to whom: hybrid, binomial-pipeline, chain, … (hybrid between sites, else "
+         "who sends what to whom: hybrid, binomial-pipeline, chain, ... (hybrid between sites, else "
          "binomial-pipeline)",
          &settings.transfer.schedule, .kind = CLI_TEXT},
         {"rsh", "COMMAND", "remote shell that starts the command on each HOST (ssh)", &settings.shell,

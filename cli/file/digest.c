@@ -43,6 +43,13 @@ void cli_digest_get(const struct cli_digest *digest, uint8_t out[CLI_DIGEST_BYTE
     memcpy(out, canonical.digest, CLI_DIGEST_BYTES);
 }
 
+void cli_digest_of(const void *data, size_t bytes, uint8_t out[CLI_DIGEST_BYTES])
+{
+    XXH128_canonical_t canonical;
+    XXH128_canonicalFromHash(&canonical, XXH3_128bits(data, bytes));
+    memcpy(out, canonical.digest, CLI_DIGEST_BYTES);
+}
+
 char *cli_digest_text(const uint8_t digest[CLI_DIGEST_BYTES], char out[CLI_DIGEST_TEXT_MAX])
 {
     for (unsigned i = 0; i < CLI_DIGEST_BYTES; i++)

@@ -25,6 +25,9 @@ void cli_digest_copy(struct cli_digest *to, const struct cli_digest *from);
 /* Of all that was added so far; more may be added afterwards. */
 void cli_digest_get(const struct cli_digest *digest, uint8_t out[CLI_DIGEST_BYTES]);
 
+/* Of these bytes. */
+void cli_digest_of(const void *data, size_t bytes, uint8_t out[CLI_DIGEST_BYTES]);
+
 /* 32 hexadecimal digits and a zero. */
 #define CLI_DIGEST_TEXT_MAX (2 * CLI_DIGEST_BYTES + 1)
 char *cli_digest_text(const uint8_t digest[CLI_DIGEST_BYTES], char out[CLI_DIGEST_TEXT_MAX]);

@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define NAME_BYTES (CLI_FILE_NAME_MAX + 32)
+#define NAME_BYTES (CLI_FILE_NAME_MAX + 1)
 /* Opening can meet the very moment in which another process gives the name up; that cannot go on for long.
  */
 #define OPEN_TRIES   16
@@ -25,7 +25,7 @@
 
 static void temporary_name(const struct cli_partial *partial, const char *suffix, char out[NAME_BYTES])
 {
-    snprintf(out, NAME_BYTES, ".%s%s", partial->name, suffix);
+    cli_file_name_unfinished(partial->name, suffix, out);
 }
 
 static bool give_reason(struct cli_partial *partial, const char *format, ...)

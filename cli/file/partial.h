@@ -2,9 +2,10 @@
  * partial.h - a file being received: .NAME.longhaul-partial until it is complete, on disk and verified,
  * NAME then.
  *
- * Beside it is .NAME.longhaul-resume (resume.h). Only the receiver's user can read them. The first is locked
- * while they are written, and every name is taken relative to the open output folder, without following
- * links. Names can be removed or taken by others at any time: what is committed, kept or deleted is the file
+ * Of a long NAME these names contain the beginning and the digest (name.h). Beside it is
+ * .NAME.longhaul-resume (resume.h). Only the receiver's user can read them. The first is locked while
+ * they are written, and every name is taken relative to the open output folder, without following links.
+ * Names can be removed or taken by others at any time: what is committed, kept or deleted is the file
  * that is open, never what a name leads to by then.
  *
  * SPDX-License-Identifier: BSD-3-Clause

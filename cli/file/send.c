@@ -18,7 +18,8 @@ static int send_to(struct cli_source *source, const struct cli_address *address,
                    const struct cli_connection *options, bool resume)
 {
     struct lh_connection *connection;
-    int status = cli_connect(address, &options->attr, options->wait_ns, &connection);
+    int status = cli_connect(address, &options->attr, options->wait_ns,
+                             "longhaul recv --keep serves several", &connection);
     if (status != CLI_PROCEED)
         return status;
     cli_stop_at_once(false);

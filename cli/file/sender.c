@@ -18,6 +18,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define CONTINUE " (longhaul recv --resume and send --resume continue with what the receiver still has)"
+
 /* One file being sent. Steps return false when the transfer ends, with the reason set. */
 struct delivery {
     struct cli_source *source;
@@ -32,6 +34,7 @@ struct delivery {
     lh_time started_ns;
     struct lh_bottleneck_report bottleneck; /* when all blocks were acknowledged */
     bool awaited;                           /* START is out: the receiver waits for blocks */
+    bool lost; /* and what came is there, as the receiver could not discard it */
     char reason[CLI_FILE_TEXT_MAX + 1];
 };
 
@@ -61,6 +64,7 @@ static bool connection_failed(struct delivery *d, int code)
     if (d->awaited && !cli_file_await(&d->verdict_io, 0, CLI_FILE_VERDICT, &verdict) &&
         verdict.flags & CLI_FILE_NO)
         return refused(d, &verdict);
+    d->lost = d->awaited && (code == -LH_EPEER || code == -LH_EPATH);
     return because(d, cli_file_strerror(d->connection, code, "receiver"));
 }
 
@@ -307,7 +311,7 @@ int cli_file_send_source(struct cli_source *source, struct lh_connection *connec
     if (there)
         print_summary(&d);
     else
-        cli_failed("%s: %s", source->path, d.reason);
+        cli_failed("%s: %s%s", source->path, d.reason, d.lost ? CONTINUE : "");
     if (!there && d.awaited) {
         send_abort(&d);
         if (cli_stopped())

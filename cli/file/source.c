@@ -36,7 +36,9 @@ static const char *kind_of(mode_t mode)
 static bool check_status(struct cli_source *source, const struct stat *status)
 {
     if (!S_ISREG(status->st_mode))
-        return give_reason(source, "is %s (only regular files can be sent)", kind_of(status->st_mode));
+        return give_reason(source, "is %s (only regular files can be sent%s)", kind_of(status->st_mode),
+                           S_ISDIR(status->st_mode) ? "; a folder as an archive: tar"
+                                                    : "; write it to a file first");
     const char *wrong = cli_file_name_wrong(source->name, strlen(source->name));
     if (wrong)
         return give_reason(source, "cannot be sent: the name %s", wrong);
@@ -55,6 +57,10 @@ bool cli_source_open(struct cli_source *source, const char *path)
     struct stat status;
     const char *slash = strrchr(path, '/');
     *source = (struct cli_source){.path = path, .name = slash ? slash + 1 : path, .file = -1};
+    if (!strcmp(path, "-"))
+        return give_reason(source,
+                           "cannot be sent: standard input and pipes are not supported (write the data "
+                           "to a file first; a file of that name: ./-)");
     /* Not blocking: a pipe without a writer would keep us here. */
     source->file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (source->file < 0)

@@ -4,6 +4,7 @@
 #include "cli/file/digest.h"
 #include "cli/terminal/diagnostic.h"
 #include "cli/terminal/output.h"
+#include "cli/terminal/terminal.h"
 #include "cli/terminal/wait.h"
 
 #include <longhaul/units.h>
@@ -29,9 +30,11 @@ void cli_file_summary_print(const struct cli_file_summary *summary)
         printf(", %.2g %% retransmitted",
                100 * (double)summary->stats->tx_retransmitted_packets / (double)summary->stats->tx_packets);
     if (summary->stats && summary->stats->parity_chunks_sent)
-        printf(", %" PRIu64 " parity chunks", summary->stats->parity_chunks_sent);
+        printf(", %" PRIu64 " parity chunk%s", summary->stats->parity_chunks_sent,
+               cli_plural((double)summary->stats->parity_chunks_sent));
     if (summary->recovered)
-        printf(", %" PRIu64 " chunks recovered", summary->recovered);
+        printf(", %" PRIu64 " chunk%s recovered", summary->recovered,
+               cli_plural((double)summary->recovered));
     printf(", xxh3-128 %s\n", cli_digest_text(summary->digest, digest));
     if (moved && summary->bottleneck && summary->bottleneck->bottleneck != LH_BOTTLENECK_NONE)
         printf("limited by: %s\n", lh_bottleneck_words(summary->bottleneck, words, sizeof words));

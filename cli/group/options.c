@@ -12,11 +12,20 @@
 
 #define NAMES_MAX 256
 
+/* Messages of all ranks meet on one terminal. */
+static void name_rank(void)
+{
+    uint32_t rank, size;
+    if (!lh_group_rank_env(&rank, &size) && size > 1)
+        cli_diagnostic_rank(rank);
+}
+
 void cli_group_options(struct cli_group *group, bool partial)
 {
     static const char *const picked[] = {"reliability", "rate",         "congestion",
                                          "mtu",         "peer-timeout", "device"};
     unsigned count = 0;
+    name_rank();
     memset(group, 0, sizeof *group);
     lh_group_attr_init(&group->attr);
     group->partial = partial;

@@ -3,8 +3,10 @@
 
 #include "cli/terminal/diagnostic.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,11 +17,24 @@
 /* Longest name that DNS has, and an address with a scope is shorter. */
 #define HOST_MAX 253
 
+/* "host:folder" is what scp takes. */
+static int no_port(const char *what, const char *text, const char *typed, int listening)
+{
+    if (!listening && *typed && strchr("/~.", *typed))
+        return cli_misused(
+            "%s %s: port \"%s\": not a number (the receiver chooses the folder: longhaul recv "
+            "--output %s)",
+            what, text, typed, typed);
+    return cli_misused("%s %s: port \"%s\": not a number (%d to 65535; example: %s:%d)", what, text, typed,
+                       !listening, listening ? "" : "host", CLI_PORT_FILES);
+}
+
 static int parse_port(const char *what, const char *text, const char *digits, int listening, uint16_t *port)
 {
-    char *end;
-    unsigned long value = strtoul(digits, &end, 10);
-    if (!isdigit((unsigned char)*digits) || *end || value > UINT16_MAX || (!value && !listening))
+    if (!*digits || digits[strspn(digits, "0123456789")])
+        return no_port(what, text, digits, listening);
+    unsigned long value = strtoul(digits, NULL, 10);
+    if (value > UINT16_MAX || (!value && !listening))
         return cli_misused("%s %s: port out of range (%d to 65535)", what, text, !listening);
     *port = (uint16_t)value;
     return CLI_PROCEED;
@@ -39,6 +54,30 @@ static int is_host(const char *host, size_t length)
         if (!isalnum((unsigned char)host[i]) && !strchr("-._:%", host[i]))
             return 0;
     return 1;
+}
+
+static bool is_ipv6(const char *text, size_t length)
+{
+    char address[INET6_ADDRSTRLEN];
+    struct in6_addr unused;
+    const char *scope = memchr(text, '%', length);
+    if (scope && memchr(scope, ':', (size_t)(text + length - scope)))
+        return false;
+    length = scope ? (size_t)(scope - text) : length;
+    snprintf(address, sizeof address, "%.*s", (int)length, text);
+    return length < sizeof address && inet_pton(AF_INET6, address, &unused) == 1;
+}
+
+/* Two colons and more are of an IPv6 address, and none of them is a port's. */
+static int check_colons(const char *what, const char *text)
+{
+    const char *last = strrchr(text, ':');
+    if (*text == '[' || last == strchr(text, ':') || is_ipv6(text, strlen(text)))
+        return CLI_PROCEED;
+    if (last[1] && !last[1 + strspn(last + 1, "0123456789")] && is_ipv6(text, (size_t)(last - text)))
+        return cli_misused("%s %s: IPv6 address without brackets (use [%.*s]%s)", what, text,
+                           (int)(last - text), text, last);
+    return bad_host(what, text);
 }
 
 /* Where the host ends and the port's digits begin (NULL: none). */
@@ -71,10 +110,13 @@ int cli_address_parse(const char *what, const char *text, uint16_t port, int lis
     struct cli_address parsed;
     if (!split(text, &host, &length, &digits) || !is_host(host, length) || (!length && !listening))
         return bad_host(what, text);
+    int status = check_colons(what, text);
+    if (status != CLI_PROCEED)
+        return status;
     if (listening && length && strspn(host, "0123456789") == length)
         return cli_misused("%s %s: invalid address (for a port: :%.*s)", what, text, (int)length, host);
     if (digits) {
-        int status = parse_port(what, text, digits, listening, &port);
+        status = parse_port(what, text, digits, listening, &port);
         if (status != CLI_PROCEED)
             return status;
     }

@@ -11,9 +11,9 @@
 #include <longhaul/connection.h>
 
 /* Connects. wait_ns: timeout; 0: the default, extended while the peer reports that it is busy (reported
- * once). attr->path_file: as --path-file gives it. CLI_PROCEED, or an exit status after reporting the
- * cause. */
+ * once). attr->path_file: as --path-file gives it. several: what lets the peer serve more than one client,
+ * for the message when it has closed. CLI_PROCEED, or an exit status after reporting the cause. */
 int cli_connect(const struct cli_address *address, const struct lh_attr *attr, lh_time wait_ns,
-                struct lh_connection **connection);
+                const char *several, struct lh_connection **connection);
 
 #endif

@@ -6,7 +6,11 @@
 #include "cli/terminal/stop.h"
 #include "cli/terminal/wait.h"
 
+#include <longhaul/error.h>
+
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Without this a device that does not exist would be found with the first connection only. */
 static int try_device(const struct lh_attr *attr)
@@ -29,6 +33,23 @@ static bool on_notice(void *context, enum lh_notice notice, const char *text)
     return false;
 }
 
+int cli_listening_failed(const struct cli_address *address, int code)
+{
+    static const struct {
+        int error;
+        const char *remedy;
+    } remedies[] = {
+        {EADDRINUSE, "another process listens there; use another port, or port 0 for a free one"},
+        {EADDRNOTAVAIL, "this machine has no such address; use one of its own, or :PORT for all"},
+        {EACCES, "no permission for this port; use one from 1024 on"},
+    };
+    const char *reason = lh_last_error();
+    for (size_t i = 0; i < sizeof remedies / sizeof remedies[0]; i++)
+        if (code == -LH_EADDR && strstr(reason, strerror(remedies[i].error)))
+            return cli_failed("cannot listen: %s (%s)", reason, remedies[i].remedy);
+    return cli_library_failed("cannot listen", address->where, code);
+}
+
 int cli_listening_start(const struct cli_address *address, const struct lh_attr *attr,
                         struct lh_listener **listener)
 {
@@ -39,7 +60,7 @@ int cli_listening_start(const struct cli_address *address, const struct lh_attr 
     with_notices.on_notice = on_notice;
     int code = lh_listen(address->where, &with_notices, listener);
     if (code)
-        return cli_library_failed("cannot listen", address->where, code);
+        return cli_listening_failed(address, code);
     printf("listening on %s:%u\n", *address->host ? address->host : cli_address_any(),
            lh_listener_port(*listener));
     cli_output_flush();

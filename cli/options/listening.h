@@ -15,6 +15,9 @@
 int cli_listening_start(const struct cli_address *address, const struct lh_attr *attr,
                         struct lh_listener **listener);
 
+/* Reports that listening there failed with that code, and the remedy; returns the exit status. */
+int cli_listening_failed(const struct cli_address *address, int code);
+
 /* The next connection. While it waits, a signal ends the process at once. CLI_PROCEED; CLI_EXIT_FAILED, and
  * after reporting it; or the value of cli_stopped(). */
 int cli_listening_accept(struct lh_listener *listener, lh_time timeout_ns,

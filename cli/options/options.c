@@ -7,6 +7,7 @@
 #include "cli/options/value.h"
 #include "cli/terminal/diagnostic.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -39,6 +40,26 @@ static const struct cli_option *find_letter(const struct cli_usage *usage, char 
         for (const struct cli_option *option = usage->groups[group]; option->name; option++)
             if (option->letter && option->letter == letter)
                 return option;
+    return NULL;
+}
+
+/* Behind one dash the value may follow at once: "-g1", "-np4". */
+static bool is_foreign(const struct cli_foreign_option *option, const char *word)
+{
+    bool one_dash = word[1] != '-';
+    const char *name = word + (one_dash ? 1 : 2);
+    size_t length = strlen(option->name);
+    if (strncmp(name, option->name, length) != 0)
+        return false;
+    return !name[length] || name[length] == '=' || (one_dash && isdigit((unsigned char)name[length]));
+}
+
+/* NULL: it is none. */
+static const struct cli_foreign_option *find_foreign(const struct cli_usage *usage, const char *word)
+{
+    for (const struct cli_foreign_option *option = usage->foreign; option && option->name; option++)
+        if (is_foreign(option, word))
+            return option;
     return NULL;
 }
 
@@ -126,6 +147,7 @@ static int check_operands(const struct cursor *cursor)
 int cli_options_parse(const struct cli_usage *usage, int argc, char **argv, struct cli_operands *operands)
 {
     struct cursor cursor = {usage, argc, argv, 1, operands};
+    const struct cli_foreign_option *foreign;
     bool options_over = false;
     *operands = (struct cli_operands){0};
     while (cursor.next < argc) {
@@ -137,6 +159,8 @@ int cli_options_parse(const struct cli_usage *usage, int argc, char **argv, stru
             return cli_option_help(usage);
         else if (!strcmp(word, "--"))
             options_over = true, status = CLI_PROCEED;
+        else if ((foreign = find_foreign(usage, word)) != NULL)
+            return cli_misused("%s: unknown option (%s)", word, foreign->remedy);
         else
             status = word[1] == '-' ? take_long(&cursor, word) : take_letter(&cursor, word);
         if (status != CLI_PROCEED)

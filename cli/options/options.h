@@ -20,6 +20,7 @@ enum cli_option_kind {
     CLI_COUNT,      /* uint32_t */
     CLI_SIZE,       /* uint64_t, bytes */
     CLI_SIZE32,     /* uint32_t, bytes */
+    CLI_BINARY,     /* as CLI_SIZE, and a bare K, M, G or T is a power of 1024 */
     CLI_RATE,       /* uint64_t, bits per second */
     CLI_TIME,       /* lh_time */
     CLI_LINK,       /* struct lh_link_spec */
@@ -45,6 +46,12 @@ struct cli_option {
     uint64_t min, max; /* counts, sizes, times; max 0: no limit */
 };
 
+/* An option of a comparable program that users try here: "-np", "--iters". */
+struct cli_foreign_option {
+    const char *name;   /* without the dashes; NULL ends a table */
+    const char *remedy; /* "use -n N" */
+};
+
 #define CLI_OPTION_GROUPS_MAX 4
 
 struct cli_usage {
@@ -53,6 +60,7 @@ struct cli_usage {
     const char *about;                                      /* a sentence or a few lines, for --help */
     const char *more;                                       /* shown below the options in --help, or NULL */
     const struct cli_option *groups[CLI_OPTION_GROUPS_MAX]; /* shown in this order; NULL ends */
+    const struct cli_foreign_option *foreign;               /* explained, not taken; NULL: none */
     unsigned operands_min, operands_max;
     const char *operands_taken; /* "one FILE and one HOST"; NULL where the most is none or one */
 };

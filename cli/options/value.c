@@ -15,6 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Longer than any size that makes sense. */
+#define SIZE_TEXT_MAX 64
+
 /* The library's message starts with the value. */
 static int not_parsed(const struct cli_option *option, int code)
 {
@@ -65,10 +68,23 @@ static int take_count(const struct cli_option *option, const char *text)
     return status;
 }
 
+/* "128M" to "128MiB"; the rest as it is. */
+static const char *add_unit(const char *text, char out[SIZE_TEXT_MAX])
+{
+    size_t length = strlen(text);
+    if (length < 2 || length + sizeof "iB" > SIZE_TEXT_MAX || !isdigit((unsigned char)text[length - 2]) ||
+        !strchr("kKmMgGtT", text[length - 1]))
+        return text;
+    snprintf(out, SIZE_TEXT_MAX, "%.*s%ciB", (int)length - 1, text,
+             toupper((unsigned char)text[length - 1]));
+    return out;
+}
+
 static int take_size(const struct cli_option *option, const char *text)
 {
     uint64_t bytes;
-    int code = lh_parse_size(text, &bytes);
+    char with_unit[SIZE_TEXT_MAX];
+    int code = lh_parse_size(option->kind == CLI_BINARY ? add_unit(text, with_unit) : text, &bytes);
     if (code)
         return not_parsed(option, code);
     int status = check_range(option, bytes, text);
@@ -133,6 +149,7 @@ int cli_option_value(const struct cli_option *option, const char *text)
         return take_count(option, text);
     case CLI_SIZE:
     case CLI_SIZE32:
+    case CLI_BINARY:
         return take_size(option, text);
     case CLI_RATE:
     case CLI_TIME:

@@ -99,7 +99,8 @@ static int connect_for_run(struct measurement *m)
     if (status != CLI_PROCEED)
         return status;
     cli_address_set_port(&address, port);
-    return cli_connect(&address, &m->order->attr, m->order->wait_ns, &m->connection);
+    return cli_connect(&address, &m->order->attr, m->order->wait_ns,
+                       "longhaul perf --server without --once serves several", &m->connection);
 }
 
 /* All messages are sent from one buffer: what is in it does not matter, only that it is not all the same
@@ -337,7 +338,8 @@ int cli_perf_client(const struct cli_perf_order *order)
     lh_attr_init(&attr);
     attr.device = order->attr.device;
     attr.peer_timeout_ns = order->attr.peer_timeout_ns;
-    int status = cli_connect(&order->address, &attr, order->wait_ns, &control);
+    int status = cli_connect(&order->address, &attr, order->wait_ns,
+                             "longhaul perf --server without --once serves several", &control);
     if (status != CLI_PROCEED)
         return status;
     cli_stop_at_once(false);

@@ -9,6 +9,7 @@
 #include "cli/options/options.h"
 #include "cli/perf/client.h"
 #include "cli/perf/server.h"
+#include "cli/results/result_file.h"
 #include "cli/terminal/diagnostic.h"
 
 #include <longhaul/units.h>
@@ -32,7 +33,7 @@ static int check_json(const char *path)
         return CLI_PROCEED;
     FILE *file = fopen(path, "a");
     if (!file)
-        return cli_failed("--json %s: %s", path, strerror(errno));
+        return cli_result_unwritable("--json ", path, errno);
     fclose(file);
     return CLI_PROCEED;
 }

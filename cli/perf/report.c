@@ -87,10 +87,12 @@ static void print_coding(const struct cli_perf_order *order, const struct cli_pe
     lh_format_time((double)local->encode_ns / 1e9, encoding, sizeof encoding);
     lh_format_time((double)peer->decode_ns / 1e9, decoding, sizeof decoding);
     fprintf(table_out(order),
-            " parity: %" PRIu64 " chunks sent, %" PRIu64 " chunks recovered, %" PRIu64
-            " submessages failed in %" PRIu64 " fallbacks; encoding %s, decoding %s\n",
-            local->parity_chunks_sent, peer->chunks_recovered, peer->submessages_failed, peer->fallbacks,
-            encoding, decoding);
+            " parity: %" PRIu64 " chunk%s sent, %" PRIu64 " chunk%s recovered, %" PRIu64
+            " submessage%s failed in %" PRIu64 " fallback%s; encoding %s, decoding %s\n",
+            local->parity_chunks_sent, cli_plural((double)local->parity_chunks_sent),
+            peer->chunks_recovered, cli_plural((double)peer->chunks_recovered), peer->submessages_failed,
+            cli_plural((double)peer->submessages_failed), peer->fallbacks,
+            cli_plural((double)peer->fallbacks), encoding, decoding);
 }
 
 #define SHARE_UNITS 1e9
@@ -103,14 +105,16 @@ static double share(const struct cli_perf_result *result, enum cli_perf_tally_nu
 /* What came of messages with a deadline. */
 static void print_delivered(const struct cli_perf_order *order, const struct cli_perf_result *result)
 {
+    uint64_t missing = result->tally[CLI_PERF_MISSING_RANGES],
+             passed = result->tally[CLI_PERF_DEADLINE_HITS], preempted = result->tally[CLI_PERF_PREEMPTED];
     if (!result->deadline)
         return;
     fprintf(table_out(order),
             " delivered: %.4f %% of the bytes, %.4f %% of the worst message; %" PRIu64
-            " missing ranges, %" PRIu64 " deadlines passed, %" PRIu64 " messages preempted\n",
-            100 * share(result, CLI_PERF_SHARE_MEAN), 100 * share(result, CLI_PERF_SHARE_MIN),
-            result->tally[CLI_PERF_MISSING_RANGES], result->tally[CLI_PERF_DEADLINE_HITS],
-            result->tally[CLI_PERF_PREEMPTED]);
+            " missing range%s, %" PRIu64 " deadline%s passed, %" PRIu64 " message%s preempted\n",
+            100 * share(result, CLI_PERF_SHARE_MEAN), 100 * share(result, CLI_PERF_SHARE_MIN), missing,
+            cli_plural((double)missing), passed, cli_plural((double)passed), preempted,
+            cli_plural((double)preempted));
 }
 
 static void put_delivered(struct cli_json *json, const struct cli_perf_result *result)

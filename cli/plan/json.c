@@ -226,6 +226,6 @@ int cli_plan_json(const struct cli_plan_order *order)
     int status = put_all(order, out);
     if (status == CLI_PROCEED)
         return cli_result_close("--json ", order->json, out);
-    cli_result_drop(order->json, out);
+    cli_result_drop(out);
     return status;
 }

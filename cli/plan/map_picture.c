@@ -41,13 +41,6 @@ static bool ends_in(const char *text, const char *end)
     return length > end_length && !strcmp(text + length - end_length, end);
 }
 
-int cli_plan_picture_check(const char *path)
-{
-    if (!ends_in(path, ".svg") && !ends_in(path, ".png"))
-        return cli_misused("--output %s: unknown picture format (use .svg or .png)", path);
-    return CLI_PROCEED;
-}
-
 /* "a/b.svg" to the folder a, and the names b.svg and b.gp in it. */
 static int split(const char *path, struct cli_folder *folder, const char **picture, char *script,
                  size_t size)
@@ -61,6 +54,29 @@ static int split(const char *path, struct cli_folder *folder, const char **pictu
     if (snprintf(script, size, "%.*s.gp", (int)strlen(*picture) - 4, *picture) >= (int)size)
         return cli_misused("--output %s: name too long", *picture);
     return cli_folder_check(folder);
+}
+
+/* Nobody gave its name: it takes the place of scripts of ours only. */
+static int check_script(const char *path, const struct cli_folder *folder, const char *script)
+{
+    char whole[PATH_MAX + NAME_MAX + 2];
+    snprintf(whole, sizeof whole, "%s/%s", folder->path, script);
+    if (cli_gnuplot_is_script(whole))
+        return CLI_PROCEED;
+    return cli_misused("--output %s: writes the script %s, too, which exists and is not of longhaul (use "
+                       "another name)",
+                       path, script);
+}
+
+int cli_plan_picture_check(const char *path)
+{
+    struct cli_folder folder;
+    const char *picture;
+    char script[NAME_MAX + 1];
+    if (!ends_in(path, ".svg") && !ends_in(path, ".png"))
+        return cli_misused("--output %s: unknown picture format (use .svg or .png)", path);
+    int status = split(path, &folder, &picture, script, sizeof script);
+    return status == CLI_PROCEED ? check_script(path, &folder, script) : status;
 }
 
 static struct extent find_extent(const struct cli_plan_cells *cells)
@@ -155,7 +171,8 @@ int cli_plan_picture(const struct cli_plan_order *order, const struct cli_plan_c
     struct cli_folder folder;
     const char *picture;
     char name[NAME_MAX + 1];
-    if (split(order->output, &folder, &picture, name, sizeof name) != CLI_PROCEED)
+    if (split(order->output, &folder, &picture, name, sizeof name) != CLI_PROCEED ||
+        check_script(order->output, &folder, name) != CLI_PROCEED)
         return CLI_EXIT_FAILED;
     FILE *script = cli_folder_open(&folder, name);
     if (!script)

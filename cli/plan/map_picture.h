@@ -12,7 +12,8 @@
 /* A heat map by gnuplot; its script, with the data in it, is left beside it. CLI_PROCEED, or reports the
  * cause. */
 int cli_plan_picture(const struct cli_plan_order *order, const struct cli_plan_cells *cells);
-/* Whether the name of the picture has a known format: CLI_PROCEED or CLI_EXIT_USAGE. */
+/* Whether the name of the picture has a known format, and its script is in nobody's way: CLI_PROCEED, or
+ * reports the cause. */
 int cli_plan_picture_check(const char *path);
 
 #endif

@@ -9,6 +9,7 @@
 #include "cli/plan/paper_figure_value.h"
 #include "cli/results/folder.h"
 #include "cli/results/gnuplot.h"
+#include "cli/results/result_file.h"
 #include "cli/terminal/diagnostic.h"
 
 #include <longhaul/error.h>
@@ -21,6 +22,9 @@
 #define HEIGHT 420
 #define LEFT   80
 #define RIGHT  (WIDTH - 30)
+
+/* Of the map's picture and script. */
+#define MAP "figure9"
 
 /* No loss of a figure is below 10 to this. */
 #define LOSS_DECADES_FROM (-8)
@@ -121,7 +125,7 @@ static int draw(const struct cli_paper_figure *figure, const struct cli_folder *
         return CLI_EXIT_FAILED;
     int status = put_values(figure, out);
     if (status != CLI_PROCEED) {
-        cli_folder_drop(folder, names.data, out);
+        cli_result_drop(out);
         return status;
     }
     status = cli_folder_close(folder, names.data, out);
@@ -137,6 +141,23 @@ static int draw(const struct cli_paper_figure *figure, const struct cli_folder *
     return status;
 }
 
+/* Nobody's but ours may be in their way. */
+static int check_names(const struct cli_folder *folder, const char *what)
+{
+    if (cli_folder_is_marked(folder))
+        return CLI_PROCEED;
+    int status = cli_folder_vacant(folder, what, MAP ".gp");
+    if (status == CLI_PROCEED)
+        status = cli_folder_vacant(folder, what, MAP ".svg");
+    for (const struct cli_paper_figure *figure = cli_paper_figures; figure->name; figure++) {
+        struct names names = names_of(figure);
+        const char *const each[] = {names.data, names.script, names.picture};
+        for (size_t i = 0; i < sizeof each / sizeof each[0] && status == CLI_PROCEED; i++)
+            status = cli_folder_vacant(folder, what, each[i]);
+    }
+    return status;
+}
+
 /* The map, as "longhaul plan --map --output" draws it. */
 static int draw_map(const struct cli_folder *folder)
 {
@@ -147,7 +168,7 @@ static int draw_map(const struct cli_folder *folder)
     order.question.timing = LH_MODEL_TIMING_PAPER;
     order.question.link.bandwidth_bps = 400e9;
     order.question.link.rtt_s = 0.025;
-    snprintf(path, sizeof path, "%s/figure9.svg", folder->path);
+    snprintf(path, sizeof path, "%s/" MAP ".svg", folder->path);
     int status = cli_loss_list_parse("loss", CLI_PLAN_MAP_LOSSES, &order.losses);
     if (status == CLI_PROCEED)
         status = cli_size_list_parse("size", CLI_PLAN_MAP_SIZES, UINT64_MAX, &order.sizes);
@@ -161,7 +182,11 @@ static int draw_map(const struct cli_folder *folder)
 int cli_paper_figures_draw(const char *path)
 {
     struct cli_folder folder;
-    int status = cli_folder_make(&folder, path);
+    int status = cli_folder_make(&folder, "--figures ", path);
+    if (status == CLI_PROCEED)
+        status = check_names(&folder, "--figures ");
+    if (status == CLI_PROCEED)
+        status = cli_folder_mark(&folder);
     if (status != CLI_PROCEED)
         return status;
     status = draw_map(&folder);

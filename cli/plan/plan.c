@@ -17,6 +17,7 @@
 #include "cli/plan/point.h"
 #include "cli/plan/settings.h"
 #include "cli/plan/table.h"
+#include "cli/results/result_file.h"
 #include "cli/terminal/diagnostic.h"
 
 #include <assert.h>
@@ -196,5 +197,7 @@ int cli_plan(int argc, char **argv)
         return draw_figures(settings.figures, argc);
     if (status == CLI_PROCEED)
         status = cli_plan_settings_take(&settings);
+    if (status == CLI_PROCEED && settings.order.json && settings.link_file)
+        status = cli_result_spare("--json ", settings.order.json, settings.link_file);
     return status == CLI_PROCEED ? carry_out(&settings.order) : status;
 }

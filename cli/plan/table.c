@@ -211,7 +211,7 @@ void cli_plan_table(const struct cli_plan_order *order, const struct cli_plan_po
     if (!isnan(order->allow_loss))
         print_deadline(&table, order, point);
     cli_table_rule(&table);
-    printf(INDENT "× ideal: by %s%s.\n", order->by,
+    printf(INDENT "%s ideal: by %s%s.\n", cli_terminal_utf8() ? "×" : "x", order->by,
            order->mix ? ", the weighted mean; so are all times" : "");
     if (means_differ(point))
         print_sentences(

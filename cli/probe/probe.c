@@ -9,6 +9,7 @@
 #include "cli/probe/probe.h"
 
 #include "cli/options/address.h"
+#include "cli/options/listening.h"
 #include "cli/options/options.h"
 #include "cli/options/path_file.h"
 #include "cli/options/size_list.h"
@@ -48,7 +49,7 @@ static int run_server(const struct settings *settings, const struct cli_operands
         return status;
     int code = lh_probe_listen(address.where, &server);
     if (code)
-        return cli_library_failed("cannot listen", address.where, code);
+        return cli_listening_failed(&address, code);
     printf("listening on %s:%u\n", *address.host ? address.host : cli_address_any(),
            lh_probe_server_port(server));
     cli_output_flush();
@@ -90,7 +91,7 @@ static int check_json(const char *path)
     FILE *file = cli_result_open("--json ", path);
     if (!file)
         return CLI_EXIT_FAILED;
-    cli_result_drop(path, file);
+    cli_result_drop(file);
     return CLI_PROCEED;
 }
 
@@ -125,9 +126,10 @@ static int run_client(struct settings *settings, const struct cli_operands *oper
         status = take_sizes(settings);
     if (status == CLI_PROCEED)
         status = check_json(settings->json);
+    if (status == CLI_PROCEED)
+        status = cli_path_file(settings->attr.path_file, &settings->attr.path_file);
     if (status != CLI_PROCEED)
         return status;
-    settings->attr.path_file = cli_path_file(settings->attr.path_file);
     int code = lh_probe_run(address.where, &settings->attr, settings->wait_ns, &result);
     if (code)
         return cli_library_failed("cannot probe", address.where, code);

@@ -83,9 +83,10 @@ static void print_path(FILE *out, const char *host, const struct lh_probe_attr *
     fprintf(out, "\n  path        from here to %s, IPv%c", host, result->ipv6 ? '6' : '4');
     if (!lh_link_is_none(&attr->link))
         fprintf(out, "; emulated: %s", lh_link_format(&attr->link, link, sizeof link));
-    fprintf(out, "\n  round trip  %s (min %s, p99 %s, max %s, %" PRIu64 " samples)\n",
+    fprintf(out, "\n  round trip  %s (min %s, p99 %s, max %s, %" PRIu64 " sample%s)\n",
             format_time(result->rtt_ns, a), format_time(result->rtt_min_ns, b),
-            format_time(result->rtt_p99_ns, c), format_time(result->rtt_max_ns, d), result->rtt_samples);
+            format_time(result->rtt_p99_ns, c), format_time(result->rtt_max_ns, d), result->rtt_samples,
+            cli_plural((double)result->rtt_samples));
     fprintf(out, "  path MTU    %" PRIu32 " bytes: ", result->path_mtu_bytes);
     if (result->mtu_bytes)
         fprintf(out, "RoCE packets of %" PRIu32 "\n", result->mtu_bytes);
@@ -146,10 +147,10 @@ static void print_endpoint(FILE *out, const struct lh_probe_result *result)
         return;
     fprintf(out,
             "  %" PRIu64 " of %" PRIu64
-            " trials excluded: packets dropped by the receiving host, not the path (%" PRIu64
+            " trial%s excluded: packets dropped by the receiving host, not the path (%" PRIu64
             " at the\n  socket, %" PRIu64 " before).\n",
-            result->trials_excluded, result->trials, result->endpoint_drops_socket,
-            result->endpoint_drops_host);
+            result->trials_excluded, result->trials, cli_plural((double)result->trials),
+            result->endpoint_drops_socket, result->endpoint_drops_host);
 }
 
 /* One of several paths that is worse than the rest shows in its flows. */

@@ -13,7 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int make_one(const char *path)
+/* Of cli_folder_mark(). */
+#define MARK ".longhaul-results"
+
+static int make_one(const char *what, const char *path)
 {
     struct stat found;
     if (!mkdir(path, 0777))
@@ -21,26 +24,26 @@ static int make_one(const char *path)
     int error = errno;
     if (error == EEXIST && !stat(path, &found) && S_ISDIR(found.st_mode))
         return CLI_PROCEED;
-    return cli_failed("--output %s: %s", path, strerror(error == EEXIST ? ENOTDIR : error));
+    return cli_failed("%s%s: %s", what, path, strerror(error == EEXIST ? ENOTDIR : error));
 }
 
-int cli_folder_make(struct cli_folder *folder, const char *path)
+int cli_folder_make(struct cli_folder *folder, const char *what, const char *path)
 {
     size_t length = strlen(path);
     while (length > 1 && path[length - 1] == '/')
         length--;
     if (!length || length >= sizeof folder->path - 64)
-        return cli_misused("--output %s: invalid path", path);
+        return cli_misused("%s%s: invalid path", what, path);
     snprintf(folder->path, sizeof folder->path, "%.*s", (int)length, path);
     for (size_t i = 1; i < length; i++)
         if (folder->path[i] == '/') {
             folder->path[i] = 0;
-            int status = make_one(folder->path);
+            int status = make_one(what, folder->path);
             folder->path[i] = '/';
             if (status != CLI_PROCEED)
                 return status;
         }
-    return make_one(folder->path);
+    return make_one(what, folder->path);
 }
 
 char *cli_folder_name(const char *text, char *out)
@@ -56,7 +59,7 @@ int cli_folder_make_in(struct cli_folder *folder, const struct cli_folder *above
 {
     char path[PATH_MAX + NAME_MAX + 2], own[CLI_FOLDER_NAME_MAX];
     snprintf(path, sizeof path, "%s/%s", above->path, cli_folder_name(name, own));
-    return cli_folder_make(folder, path);
+    return cli_folder_make(folder, "--output ", path);
 }
 
 int cli_folder_check(const struct cli_folder *folder)
@@ -69,6 +72,41 @@ int cli_folder_check(const struct cli_folder *folder)
 static void join(char *out, size_t size, const struct cli_folder *folder, const char *name)
 {
     snprintf(out, size, "%s/%s", folder->path, name);
+}
+
+bool cli_folder_is_marked(const struct cli_folder *folder)
+{
+    char path[PATH_MAX + NAME_MAX + 2];
+    struct stat found;
+    join(path, sizeof path, folder, MARK);
+    return !lstat(path, &found) && S_ISREG(found.st_mode);
+}
+
+int cli_folder_mark(const struct cli_folder *folder)
+{
+    FILE *file = cli_folder_is_marked(folder) ? NULL : cli_folder_open(folder, MARK);
+    if (!file)
+        return cli_folder_is_marked(folder) ? CLI_PROCEED : CLI_EXIT_FAILED;
+    fputs("Results of longhaul: the next run replaces and removes the files of its names in this folder.\n",
+          file);
+    return cli_folder_close(folder, MARK, file);
+}
+
+void cli_folder_unmark(const struct cli_folder *folder)
+{
+    cli_folder_remove(folder, MARK);
+}
+
+int cli_folder_vacant(const struct cli_folder *folder, const char *what, const char *name)
+{
+    char path[PATH_MAX + NAME_MAX + 2];
+    struct stat found;
+    join(path, sizeof path, folder, name);
+    if (lstat(path, &found))
+        return CLI_PROCEED;
+    return cli_misused(
+        "%s%s: not a folder of results, and contains %s (name another folder, or remove that)", what,
+        folder->path, name);
 }
 
 FILE *cli_folder_open(const struct cli_folder *folder, const char *name)
@@ -85,16 +123,11 @@ int cli_folder_close(const struct cli_folder *folder, const char *name, FILE *fi
     return cli_result_close("", path, file);
 }
 
-void cli_folder_drop(const struct cli_folder *folder, const char *name, FILE *file)
-{
-    char path[PATH_MAX + NAME_MAX + 2];
-    join(path, sizeof path, folder, name);
-    cli_result_drop(path, file);
-}
-
 void cli_folder_remove(const struct cli_folder *folder, const char *name)
 {
     char path[PATH_MAX + NAME_MAX + 2];
+    struct stat found;
     join(path, sizeof path, folder, name);
-    unlink(path);
+    if (!lstat(path, &found) && S_ISREG(found.st_mode))
+        unlink(path);
 }

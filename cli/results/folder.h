@@ -7,6 +7,7 @@
 #define LH_CLI_RESULTS_FOLDER_H
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 /* Of a folder that is named after something; room for ".part" and the like stays. */
@@ -16,8 +17,9 @@ struct cli_folder {
     char path[PATH_MAX]; /* "": nothing is to be written */
 };
 
-/* Makes the folder, and those above it, where they do not exist. CLI_PROCEED, or reports the cause. */
-int cli_folder_make(struct cli_folder *folder, const char *path);
+/* Makes the folder, and those above it, where they do not exist. `what` precedes the path in messages:
+ * "--output ". CLI_PROCEED, or reports the cause. */
+int cli_folder_make(struct cli_folder *folder, const char *what, const char *path);
 /* Whether the folder is writable: CLI_PROCEED, or reports the cause. */
 int cli_folder_check(const struct cli_folder *folder);
 /* The name of a folder made of a text, into out[CLI_FOLDER_NAME_MAX]: characters that do not belong into
@@ -26,13 +28,20 @@ char *cli_folder_name(const char *text, char *out);
 /* Makes a folder of that name, as above, in another. */
 int cli_folder_make_in(struct cli_folder *folder, const struct cli_folder *above, const char *name);
 
-/* Opens a file to write, as result_file.h: it is there once it is closed. NULL after reporting the cause. */
+/* A mark of ours in a folder: files in it whose names the user did not give are ours to replace and to
+ * remove. Made before the first of them; elsewhere such names are refused. */
+bool cli_folder_is_marked(const struct cli_folder *folder);
+int cli_folder_mark(const struct cli_folder *folder);
+void cli_folder_unmark(const struct cli_folder *folder);
+/* CLI_PROCEED where nothing has that name; else refuses the folder of that option, which is not marked. */
+int cli_folder_vacant(const struct cli_folder *folder, const char *what, const char *name);
+
+/* Opens a file to write, as result_file.h, whose cli_result_drop() forgets it: it is there once it is closed.
+ * NULL after reporting the cause. */
 FILE *cli_folder_open(const struct cli_folder *folder, const char *name);
 /* Closes it. CLI_PROCEED, or reports the failure. */
 int cli_folder_close(const struct cli_folder *folder, const char *name, FILE *file);
-/* Forgets what was written. */
-void cli_folder_drop(const struct cli_folder *folder, const char *name, FILE *file);
-/* Takes a file away where there is one. */
+/* Takes a regular file away where there is one. */
 void cli_folder_remove(const struct cli_folder *folder, const char *name);
 
 #endif

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +21,9 @@
 #define LINE_HEIGHT     23
 #define SAMPLE_WIDTH    70
 #define EDGE            14
+
+/* What a script begins with. */
+#define BEGINNING "set encoding utf8\nset terminal "
 
 extern char **environ;
 
@@ -100,8 +104,8 @@ void cli_gnuplot_start(FILE *script, const char *output, unsigned width, unsigne
     bool png = length > 4 && !strcmp(output + length - 4, ".png");
     /* A PNG has twice the dots, for screens that have them too. */
     fprintf(script,
-            "set encoding utf8\nset terminal %s noenhanced size %u,%u font \"sans-serif,13\" background "
-            "\"#ffffff\"\n",
+            BEGINNING "%s noenhanced size %u,%u font \"sans-serif,13\" background "
+                      "\"#ffffff\"\n",
             png ? "pngcairo fontscale 1.7 linewidth 2" : "svg", png ? 2 * width : width,
             png ? 2 * height : height);
     fputs("set output ", script);
@@ -178,16 +182,46 @@ static int run(const struct cli_folder *folder, const char *script, int *status,
     return error;
 }
 
+bool cli_gnuplot_is_script(const char *path)
+{
+    char text[sizeof BEGINNING - 1];
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (file < 0)
+        return errno == ENOENT;
+    ssize_t bytes = read(file, text, sizeof text);
+    close(file);
+    return bytes == 0 || (bytes == (ssize_t)sizeof text && !memcmp(text, BEGINNING, sizeof text));
+}
+
+/* What is there by the name; all zero: nothing. */
+static struct stat look_at(const struct cli_folder *folder, const char *name)
+{
+    char path[PATH_MAX + NAME_MAX + 2];
+    struct stat found;
+    snprintf(path, sizeof path, "%s/%s", folder->path, name);
+    return stat(path, &found) ? (struct stat){0} : found;
+}
+
+/* What gnuplot left of it is no picture; what it did not touch stays. */
+static void remove_remains(const struct cli_folder *folder, const char *picture, const struct stat *before)
+{
+    struct stat after = look_at(folder, picture);
+    if (after.st_ino != before->st_ino || after.st_size != before->st_size ||
+        after.st_mtim.tv_sec != before->st_mtim.tv_sec || after.st_mtim.tv_nsec != before->st_mtim.tv_nsec)
+        cli_folder_remove(folder, picture);
+}
+
 int cli_gnuplot_run(const struct cli_folder *folder, const char *script, const char *picture)
 {
     static bool missing;
     int status = 0;
+    const struct stat before = look_at(folder, picture);
     char complaint[512] = "";
     if (missing || cli_stopped())
         return CLI_EXIT_FAILED;
     int error = run(folder, script, &status, complaint, sizeof complaint);
     if (error || status)
-        cli_folder_remove(folder, picture); /* What gnuplot left of it is no picture. */
+        remove_remains(folder, picture, &before);
     missing = error == ENOENT || (!error && WIFEXITED(status) && WEXITSTATUS(status) == 127);
     if (missing)
         return cli_failed("%s/%s: no picture: gnuplot not found (apt-get install gnuplot-nox, then "

@@ -8,10 +8,14 @@
 
 #include "cli/results/folder.h"
 
+#include <stdbool.h>
+
 /* What every script begins with: a picture of that size called output, an SVG, or a PNG where the name ends
  * in ".png"; colours, axes, title. */
 void cli_gnuplot_start(FILE *script, const char *output, unsigned width, unsigned height,
                        const char *title);
+/* Whether a file begins like that, is empty, or does not exist: a script may take its place. */
+bool cli_gnuplot_is_script(const char *path);
 /* Text in quotes, whatever is in it. */
 void cli_gnuplot_text(FILE *script, const char *text);
 

@@ -5,70 +5,199 @@
 #include "cli/terminal/stop.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PART      ".part"
-#define PLACE_MAX (PATH_MAX + NAME_MAX + 8)
+/* Of files that take the place's name; a process killed that often did not clean up. */
+#define TRIES_MAX 1000
 
-/* Where it is written until it is closed: the path itself when what is there is no plain file. */
-static bool find_place(const char *path, char *place)
+/* What follows the name of a file while it is written: ".PID-TRY.part". */
+#define PART_MAX 32
+
+/* A file that is being written. */
+struct result {
+    struct result *before; /* opened before this one */
+    FILE *file;
+    char *target; /* what it is to be: the file at the end of links. NULL: written to directly */
+    char place[PATH_MAX + PART_MAX]; /* where it is until then */
+};
+
+static struct result *opened; /* the last one; the one that a signal removes */
+
+static void forget(struct result *result)
 {
-    struct stat found;
-    bool direct = !lstat(path, &found) && !S_ISREG(found.st_mode);
-    snprintf(place, PLACE_MAX, "%s%s", path, direct ? "" : PART);
-    return direct;
+    for (struct result **at = &opened; *at; at = &(*at)->before)
+        if (*at == result) {
+            *at = result->before;
+            break;
+        }
+    cli_stop_removes(opened && opened->target ? opened->place : NULL);
+    free(result->target);
+    free(result);
 }
 
-/* Of the last that was opened. */
-static void remove_if_stopped(const char *place)
+static void remember(struct result *result)
 {
-    static char kept[PLACE_MAX];
-    cli_stop_removes(NULL);
-    snprintf(kept, sizeof kept, "%s", place);
-    cli_stop_removes(kept);
+    result->before = opened;
+    opened = result;
+    cli_stop_removes(result->target ? result->place : NULL);
+}
+
+static struct result *result_of(const FILE *file)
+{
+    struct result *result = opened;
+    while (result->file != file)
+        result = result->before;
+    return result;
+}
+
+/* ---- the place ---------------------------------------------------------------------------------------- */
+
+/* Only a file of ours that has one name may be exchanged for another: links to it would miss what is new, and
+ * its owner would change. Pipes and devices are no files at all. */
+static bool is_exchangeable(const struct stat *found)
+{
+    return S_ISREG(found->st_mode) && found->st_nlink == 1 && found->st_uid == geteuid();
+}
+
+/* Beside the target, so that it can be renamed. A long name is cut. */
+static void name_place(struct result *result, unsigned try)
+{
+    const char *slash = strrchr(result->target, '/'), *name = slash ? slash + 1 : result->target;
+    int kept = (int)strnlen(name, NAME_MAX - PART_MAX);
+    if (try)
+        snprintf(result->place, sizeof result->place, "%.*s%.*s.%ld-%u.part", (int)(name - result->target),
+                 result->target, kept, name, (long)getpid(), try);
+    else
+        snprintf(result->place, sizeof result->place, "%.*s%.*s.%ld.part", (int)(name - result->target),
+                 result->target, kept, name, (long)getpid());
+}
+
+/* A new file in the place, never one that was there, nor through a link. -1 with errno. */
+static int create_place(struct result *result)
+{
+    int file = -1;
+    for (unsigned try = 0; file < 0 && try < TRIES_MAX; try++) {
+        name_place(result, try);
+        file = open(result->place, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+        if (file < 0 && errno != EEXIST)
+            break;
+    }
+    return file;
+}
+
+/* Of the file that is exchanged, or of a new one. Signals wait until they know what to remove. */
+static int open_beside(struct result *result, const struct stat *exchanged)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    int file = create_place(result);
+    if (file >= 0 && exchanged && fchmod(file, exchanged->st_mode & 07777)) {
+        unlink(result->place);
+        close(file);
+        file = -1;
+    }
+    if (file >= 0)
+        cli_stop_removes(result->place);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return file;
+}
+
+static int open_directly(struct result *result, const char *path)
+{
+    free(result->target);
+    result->target = NULL;
+    return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
+}
+
+static int open_file(struct result *result, const char *path)
+{
+    struct stat found;
+    /* To take a file's place, no right to write to it is needed; but who took that right away meant it. */
+    if (access(path, W_OK) && errno != ENOENT)
+        return -1;
+    result->target = realpath(path, NULL);
+    bool exists = result->target && !stat(result->target, &found);
+    if (exists ? !is_exchangeable(&found) : !lstat(path, &found)) /* or a link to what is yet to be made */
+        return open_directly(result, path);
+    if (!exists)
+        result->target = strdup(path);
+    int file = result->target ? open_beside(result, exists ? &found : NULL) : -1;
+    /* The folder takes no new file. */
+    bool shut = file < 0 && (errno == EACCES || errno == EPERM);
+    return shut && exists ? open_directly(result, path) : file;
+}
+
+/* ---- the calls ---------------------------------------------------------------------------------------- */
+
+int cli_result_unwritable(const char *what, const char *path, int error)
+{
+    struct stat found;
+    const char *slash = strrchr(path, '/');
+    int folder = slash && slash > path ? (int)(slash - path) : 0;
+    char above[PATH_MAX];
+    snprintf(above, sizeof above, "%.*s", folder, path);
+    if (error == ENOENT && folder && stat(above, &found))
+        return cli_failed("%s%s: %s (create the folder %s first)", what, path, strerror(error), above);
+    return cli_failed("%s%s: %s", what, path, strerror(error));
+}
+
+int cli_result_spare(const char *what, const char *path, const char *input)
+{
+    struct stat written, read;
+    if (stat(path, &written) || stat(input, &read) || written.st_dev != read.st_dev ||
+        written.st_ino != read.st_ino || !S_ISREG(read.st_mode))
+        return CLI_PROCEED;
+    return cli_misused("%s%s: is the input %s (name another file)", what, path, input);
 }
 
 FILE *cli_result_open(const char *what, const char *path)
 {
-    char place[PLACE_MAX];
-    bool direct = find_place(path, place);
-    /* To take a file's place, no right to write to it is needed; but who took that right away meant it. */
-    bool forbidden = !direct && access(path, W_OK) && errno != ENOENT;
-    if (!direct && !forbidden)
-        remove_if_stopped(place);
-    FILE *file = forbidden ? NULL : fopen(place, "w");
-    if (file)
-        return file;
-    cli_failed("%s%s: %s", what, path, strerror(errno));
-    cli_stop_removes(NULL);
-    return NULL;
+    struct result *result = strlen(path) < PATH_MAX ? calloc(1, sizeof *result) : NULL;
+    if (!result) {
+        cli_failed("%s%s: %s", what, path, strerror(strlen(path) < PATH_MAX ? ENOMEM : ENAMETOOLONG));
+        return NULL;
+    }
+    int file = open_file(result, path);
+    result->file = file >= 0 ? fdopen(file, "w") : NULL;
+    if (!result->file) {
+        cli_result_unwritable(what, path, errno);
+        free(result->target);
+        free(result);
+        return NULL;
+    }
+    remember(result);
+    return result->file;
 }
 
 int cli_result_close(const char *what, const char *path, FILE *file)
 {
-    char place[PLACE_MAX];
-    bool direct = find_place(path, place), broken = ferror(file) != 0;
+    struct result *result = result_of(file);
+    bool broken = ferror(file) != 0;
     broken |= fclose(file) != 0;
-    bool renamed = !broken && (direct || !rename(place, path));
+    bool there = !broken && (!result->target || !rename(result->place, result->target));
     int error = errno;
-    if (!renamed && !direct)
-        unlink(place);
-    cli_stop_removes(NULL);
-    if (renamed)
+    if (!there && result->target)
+        unlink(result->place);
+    forget(result);
+    if (there)
         return CLI_PROCEED;
     return cli_failed("%s%s: write failed: %s", what, path, strerror(error));
 }
 
-void cli_result_drop(const char *path, FILE *file)
+void cli_result_drop(FILE *file)
 {
-    char place[PLACE_MAX];
-    bool direct = find_place(path, place);
+    struct result *result = result_of(file);
     fclose(file);
-    if (!direct)
-        unlink(place);
-    cli_stop_removes(NULL);
+    if (result->target)
+        unlink(result->place);
+    forget(result);
 }

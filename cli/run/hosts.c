@@ -4,6 +4,7 @@
 #include "cli/run/ranks.h"
 #include "cli/run/remote.h"
 #include "cli/terminal/diagnostic.h"
+#include "cli/terminal/terminal.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -18,11 +19,11 @@ static bool is_loopback(const char *address)
 }
 
 /* NULL, or why there is none to some host. */
-static const char *find_by_family(struct cli_run_job *job, int family, uint32_t *rank)
+static const char *find_by_family(struct cli_run_job *job, int family, uint32_t *rank, bool *unknown)
 {
     const char *failure = NULL;
     for (*rank = 1; *rank < job->ranks; ++*rank) {
-        failure = cli_remote_address(job->remotes[*rank].host, family, job->remotes[*rank].master);
+        failure = cli_remote_address(job->remotes[*rank].host, family, job->remotes[*rank].master, unknown);
         if (failure)
             break;
     }
@@ -34,12 +35,17 @@ static int find_addresses(struct cli_run_job *job)
 {
     const char *given = getenv("MASTER_ADDR"), *failure = NULL;
     uint32_t rank = 1;
+    bool unknown = false;
     if (given && strlen(given) >= CLI_RUN_ADDRESS_MAX)
         return cli_misused("MASTER_ADDR: longer than %d bytes", CLI_RUN_ADDRESS_MAX - 1);
     if (!given || !*given)
-        failure = find_by_family(job, AF_INET, &rank);
-    if (failure && !find_by_family(job, AF_INET6, &rank))
+        failure = find_by_family(job, AF_INET, &rank, &unknown);
+    if (failure && !find_by_family(job, AF_INET6, &rank, &unknown))
         failure = NULL;
+    if (failure && unknown)
+        return cli_failed("%s: %s (check the name; if only the remote shell knows it, set MASTER_ADDR to "
+                          "the address of this machine that the hosts reach)",
+                          job->remotes[rank].host, failure);
     if (failure)
         return cli_failed("%s: %s (MASTER_ADDR: the address of this machine that the hosts reach)",
                           job->remotes[rank].host, failure);
@@ -90,7 +96,7 @@ int cli_run_on_hosts(const char *shell, const char *const *hosts, uint32_t count
         return cli_misused("--rsh: no command (example: --rsh 'ssh -p 2222')");
     job.remotes = calloc(job.ranks, sizeof *job.remotes);
     if (!job.remotes)
-        return cli_failed("no memory for %u hosts", count);
+        return cli_failed("no memory for %u host%s", count, cli_plural(count));
     int status = CLI_PROCEED;
     for (uint32_t rank = 1; rank < job.ranks && status == CLI_PROCEED; rank++) {
         job.remotes[rank].host = hosts[rank - 1];

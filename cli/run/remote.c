@@ -30,12 +30,14 @@ static const char *choose_address(const struct addrinfo *host, char address[CLI_
     return failure;
 }
 
-const char *cli_remote_address(const char *host, int family, char address[CLI_RUN_ADDRESS_MAX])
+const char *cli_remote_address(const char *host, int family, char address[CLI_RUN_ADDRESS_MAX],
+                               bool *unknown)
 {
     const struct addrinfo hints = {.ai_family = family, .ai_socktype = SOCK_DGRAM};
     const char *at = strrchr(host, '@'), *failure = NULL;
     struct addrinfo *list;
     int failed = getaddrinfo(at ? at + 1 : host, "9", &hints, &list);
+    *unknown = failed != 0;
     if (failed)
         return gai_strerror(failed);
     for (const struct addrinfo *one = list; one; one = one->ai_next) {

@@ -11,8 +11,9 @@
 #include <stdbool.h>
 
 /* Writes this machine's address, of packets to a host, "[USER@]HOST", in numbers; family: AF_INET, AF_INET6.
- * NULL, or why there is none. */
-const char *cli_remote_address(const char *host, int family, char address[CLI_RUN_ADDRESS_MAX]);
+ * NULL, or why there is none; *unknown: the host's name has no address. */
+const char *cli_remote_address(const char *host, int family, char address[CLI_RUN_ADDRESS_MAX],
+                               bool *unknown);
 /* The remote shell's words, with the host and "sh", and the script that this reads from standard input and
  * that runs the command there: no login shell has to understand it, and command lines, which all see, have no
  * secret. */

@@ -58,6 +58,15 @@ int cli_run(int argc, char **argv)
         {"label", NULL, "begin each line of output with [RANK]", &label, .kind = CLI_FLAG, .letter = 'l'},
         {.name = NULL},
     };
+    static const struct cli_foreign_option foreign[] = {
+        {"np", "use -n N"},
+        {"nproc_per_node", "use -n N"},
+        {"nproc-per-node", "use -n N"},
+        {"H", "starts ranks on this machine alone; on several: mpirun, srun, torchrun"},
+        {"host", "starts ranks on this machine alone; on several: mpirun, srun, torchrun"},
+        {"hostfile", "starts ranks on this machine alone; on several: mpirun, srun, torchrun"},
+        {NULL, NULL},
+    };
     const struct cli_usage usage = {
         .command = "run",
         .operands = "-n N [OPTION...] -- COMMAND [ARGUMENT...]",
@@ -67,6 +76,7 @@ int cli_run(int argc, char **argv)
         .more = "When a rank fails, the others are ended, and its exit status is that of this command.\n"
                 "On several machines: mpirun, srun, torchrun.",
         .groups = {own},
+        .foreign = foreign,
         .operands_max = 0,
         .operands_taken = "its COMMAND behind --",
     };

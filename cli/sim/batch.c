@@ -16,6 +16,7 @@
 #include "cli/terminal/diagnostic.h"
 #include "cli/terminal/output.h"
 #include "cli/terminal/stop.h"
+#include "cli/terminal/terminal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -47,9 +48,11 @@ static int open_places(struct places *places, const char *output, const char *js
     int status = CLI_PROCEED;
     *places = (struct places){.json_path = json};
     if (output)
-        status = cli_folder_make(&places->top, output);
+        status = cli_folder_make(&places->top, "--output ", output);
     if (status == CLI_PROCEED && output)
         status = cli_folder_check(&places->top);
+    if (status == CLI_PROCEED)
+        status = cli_sim_folders_check(&places->top);
     if (status != CLI_PROCEED || !json)
         return status;
     places->json = strcmp(json, "-") ? cli_result_open("--json ", json) : stdout;
@@ -146,8 +149,8 @@ static int check_flows(const struct cli_sim_results *results)
         return CLI_PROCEED;
     if (results->done > 1)
         snprintf(where, sizeof where, ", in %u of %u runs", runs, results->done);
-    return cli_failed("%.0f of %.0f flows did not finish: %.0f failed, %.0f stuck%s", failed + stuck, flows,
-                      failed, stuck, where);
+    return cli_failed("%.0f of %.0f flow%s did not finish: %.0f failed, %.0f stuck%s", failed + stuck,
+                      flows, cli_plural(flows), failed, stuck, where);
 }
 
 static int finish(const struct cli_sim_results *results, const struct places *places, int status)
@@ -155,7 +158,7 @@ static int finish(const struct cli_sim_results *results, const struct places *pl
     unsigned runs = results->plan->points * results->plan->seeds;
     cli_output_flush();
     if (cli_stopped())
-        cli_note("interrupted after %u of %u runs%s", results->done, runs,
+        cli_note("interrupted after %u of %u run%s%s", results->done, runs, cli_plural(runs),
                  results->done ? " (reported)" : "");
     else if (results->done < runs && results->done)
         cli_note("reporting the %u of %u runs before", results->done, runs);
@@ -165,7 +168,7 @@ static int finish(const struct cli_sim_results *results, const struct places *pl
         status = status == CLI_PROCEED ? reported : status;
         status = status == CLI_PROCEED ? check_flows(results) : status;
     } else if (places->json && places->json != stdout) {
-        cli_result_drop(places->json_path, places->json);
+        cli_result_drop(places->json);
     }
     if (cli_stopped())
         return cli_stopped();
@@ -184,8 +187,8 @@ int cli_sim_batch(const struct cli_sim_plan *plan, const char *output, const cha
     int status = open_places(&places, output, json);
     if (status == CLI_PROCEED) {
         cli_sim_notes_before(plan, output != NULL);
-        cli_sim_folders_clear(&places.top);
-        status = finish(&results, &places, run_all(&results, &places.top));
+        status = cli_sim_folders_clear(&places.top);
+        status = finish(&results, &places, status == CLI_PROCEED ? run_all(&results, &places.top) : status);
     }
     for (unsigned i = 0; i < plan->points * plan->seeds; i++)
         cli_operations_free(&results.runs[i].figures.operations);

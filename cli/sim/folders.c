@@ -11,16 +11,32 @@
 
 #define SEED "seed-"
 
-/* Of files; folders that are left empty go with them. */
-static void remove_files(const struct cli_folder *folder)
+/* What is done with files: CLI_PROCEED, or the end of it. */
+typedef int act_on(const struct cli_folder *folder, const char *name);
+
+static int remove_one(const struct cli_folder *folder, const char *name)
+{
+    cli_folder_remove(folder, name);
+    return CLI_PROCEED;
+}
+
+static int expect_none(const struct cli_folder *folder, const char *name)
+{
+    return cli_folder_is_marked(folder) ? CLI_PROCEED : cli_folder_vacant(folder, "--output ", name);
+}
+
+/* With each file that a run may write. */
+static int each_file(const struct cli_folder *folder, act_on *act)
 {
     static const char *const names[] = {
         "flows.csv",    "links.csv",  "queues.csv", "rates.csv", "capture.pcap", "fct.dat",
         "summary.json", "sweep.csv",  "sweep.dat",  "fct.gp",    "queues.gp",    "rates.gp",
         "sweep.gp",     "queues.svg", "rates.svg",  "fct.svg",   "sweep.svg",
     };
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        cli_folder_remove(folder, names[i]);
+    int status = CLI_PROCEED;
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && status == CLI_PROCEED; i++)
+        status = act(folder, names[i]);
+    return status;
 }
 
 static int is_of_seed(const struct dirent *entry)
@@ -50,31 +66,48 @@ static bool find_inside(struct cli_folder *inside, const struct cli_folder *fold
     return length > 0 && (size_t)length < sizeof inside->path;
 }
 
-/* Clears the folders of that kind. */
-static void clear_inside(const struct cli_folder *folder, int (*is_ours)(const struct dirent *))
+/* In the folders of that kind; those that are left empty go when it is done. */
+static int each_inside(const struct cli_folder *folder, int (*is_ours)(const struct dirent *), act_on *act)
 {
     struct dirent **entries = NULL;
     struct cli_folder inside;
-    int count = scandir(folder->path, &entries, is_ours, NULL);
+    int count = scandir(folder->path, &entries, is_ours, NULL), status = CLI_PROCEED;
     for (int i = 0; i < count; i++) {
-        if (find_inside(&inside, folder, entries[i]->d_name)) {
+        if (status == CLI_PROCEED && find_inside(&inside, folder, entries[i]->d_name)) {
             if (is_ours == is_of_point)
-                clear_inside(&inside, is_of_seed);
-            remove_files(&inside);
-            rmdir(inside.path);
+                status = each_inside(&inside, is_of_seed, act);
+            if (status == CLI_PROCEED)
+                status = each_file(&inside, act);
+            if (act == remove_one) {
+                cli_folder_unmark(&inside);
+                rmdir(inside.path);
+            }
         }
         free(entries[i]);
     }
     free(entries);
+    return status;
 }
 
-void cli_sim_folders_clear(const struct cli_folder *top)
+static int each_of_a_run(const struct cli_folder *top, act_on *act)
+{
+    int status = each_file(top, act);
+    if (status == CLI_PROCEED)
+        status = each_inside(top, is_of_point, act);
+    return status == CLI_PROCEED ? each_inside(top, is_of_seed, act) : status;
+}
+
+int cli_sim_folders_check(const struct cli_folder *top)
+{
+    return !*top->path || cli_folder_is_marked(top) ? CLI_PROCEED : each_of_a_run(top, expect_none);
+}
+
+int cli_sim_folders_clear(const struct cli_folder *top)
 {
     if (!*top->path)
-        return;
-    remove_files(top);
-    clear_inside(top, is_of_point);
-    clear_inside(top, is_of_seed);
+        return CLI_PROCEED;
+    int status = cli_folder_mark(top);
+    return status == CLI_PROCEED ? each_of_a_run(top, remove_one) : status;
 }
 
 int cli_sim_folder_make(const struct cli_sim_plan *plan, const struct cli_folder *top,

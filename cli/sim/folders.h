@@ -11,10 +11,14 @@
 #include "cli/sim/run/run.h"
 #include "cli/sim/scenario/sweep.h"
 
-/* Takes away what an earlier run wrote, in the folder and in those that are named as the folders of points
- * and seeds are ("senders=4", "seed-2"): it would look like results of this one. Files of other names stay,
- * and the folders that they are in. "": does nothing. */
-void cli_sim_folders_clear(const struct cli_folder *top);
+/* Whether a run may write there: refuses a folder without our mark in which a file has the name of one of the
+ * run's, also in folders that are named as those of points and seeds are ("senders=4", "seed-2"). "": nothing
+ * is written. CLI_PROCEED, or reports the file. */
+int cli_sim_folders_check(const struct cli_folder *top);
+/* Marks the folder. In one that is marked, takes away what an earlier run wrote, in it and in those of points
+ * and seeds: it would look like results of this one. Files of other names stay, and the folders that they are
+ * in. CLI_PROCEED, or reports the cause. */
+int cli_sim_folders_clear(const struct cli_folder *top);
 
 /* Sets run->folder, and makes it: one of its own where there are several points, and one in it where there
  * are several seeds. CLI_PROCEED, or reports the cause. */

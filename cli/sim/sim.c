@@ -7,6 +7,7 @@
 
 #include "cli/options/options.h"
 #include "cli/results/read_text.h"
+#include "cli/results/result_file.h"
 #include "cli/sim/batch.h"
 #include "cli/sim/scenario/dry_run.h"
 #include "cli/sim/scenario/keys.h"
@@ -95,6 +96,8 @@ static int run_request(const struct request *request, const char *name)
 {
     char path[PATH_MAX + NAME_MAX + 64];
     int status = cli_scenario_path(name, path, sizeof path);
+    if (status == CLI_PROCEED && request->json)
+        status = cli_result_spare("--json ", request->json, path);
     if (status != CLI_PROCEED)
         return status;
     struct cli_sim_plan *plan = calloc(1, sizeof *plan);

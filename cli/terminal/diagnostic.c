@@ -17,6 +17,14 @@
 
 static const char *command_name = "";
 
+/* " (rank N)", or "". */
+static char rank_words[24];
+
+void cli_diagnostic_rank(unsigned rank)
+{
+    snprintf(rank_words, sizeof rank_words, " (rank %u)", rank);
+}
+
 void cli_diagnostic_command(const char *command)
 {
     command_name = command;
@@ -33,7 +41,8 @@ static void print_line(const char *prefix, const char *format, va_list arguments
     /* Keeps the order of the two streams, also in one file. */
     cli_output_flush();
     /* In one piece: several processes may share a log. */
-    fprintf(stderr, "longhaul%s%s: %s%s\n", *command_name ? " " : "", command_name, prefix, text);
+    fprintf(stderr, "longhaul%s%s%s: %s%s\n", *command_name ? " " : "", command_name, rank_words, prefix,
+            text);
     cli_output_unlock();
 }
 

@@ -21,7 +21,12 @@ enum cli_exit {
 /* The subcommand that every line starts with, "" for none; the text must stay. */
 void cli_diagnostic_command(const char *command);
 
-/* "longhaul COMMAND: text" on stderr. Returns CLI_EXIT_FAILED, CLI_EXIT_USAGE. */
+/* One of several processes that were started with the same command line: each line names its rank, from then
+ * on. */
+void cli_diagnostic_rank(unsigned rank);
+
+/* "longhaul COMMAND: text", or "longhaul COMMAND (rank N): text" on stderr. Returns CLI_EXIT_FAILED,
+ * CLI_EXIT_USAGE. */
 int cli_failed(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int cli_misused(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same for a notice: "longhaul COMMAND: note: text". */

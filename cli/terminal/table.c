@@ -5,9 +5,13 @@
 
 #define GAP 2
 
+/* Of a title, and more than a cell. */
+#define TITLE_MAX 128
+
 static unsigned width_of(const struct cli_column *column)
 {
-    unsigned title = cli_text_columns(column->title);
+    char shown[TITLE_MAX];
+    unsigned title = cli_text_columns(cli_text_shown(column->title, shown, sizeof shown));
     return title > column->width ? title : column->width;
 }
 
@@ -15,6 +19,8 @@ static unsigned width_of(const struct cli_column *column)
 static void print_cell(const struct cli_table *table, const struct cli_column *column, const char *text,
                        enum cli_colour colour)
 {
+    char shown[TITLE_MAX];
+    text = cli_text_shown(text, shown, sizeof shown);
     unsigned columns = cli_text_columns(text), width = width_of(column);
     int pad = width > columns ? (int)(width - columns) : 0;
     bool coloured = table->colours && colour != CLI_PLAIN;
@@ -44,9 +50,10 @@ unsigned cli_table_width(const struct cli_table *table)
 
 void cli_table_rule(const struct cli_table *table)
 {
+    const char *rule = cli_terminal_utf8() ? "─" : "-";
     fprintf(table->out, "%s%s", table->indent, cli_colour(CLI_DIM, table->colours));
     for (unsigned i = cli_table_width(table); i; i--)
-        fputs("─", table->out);
+        fputs(rule, table->out);
     fprintf(table->out, "%s\n", cli_colour(CLI_PLAIN, table->colours));
     cli_output_flush();
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli/terminal/terminal.h"
 
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -46,6 +48,43 @@ const char *cli_colour(enum cli_colour colour, bool colours)
         [CLI_GREEN] = "\033[32m", [CLI_YELLOW] = "\033[33m", [CLI_RED] = "\033[31m",
     };
     return colours ? codes[colour] : "";
+}
+
+bool cli_terminal_utf8(void)
+{
+    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *locale = getenv(names[i]);
+        if (locale && *locale)
+            return strcasestr(locale, "UTF-8") || strcasestr(locale, "UTF8");
+    }
+    return false; /* the locale C */
+}
+
+const char *cli_text_shown(const char *text, char *out, size_t size)
+{
+    static const char *const signs[][2] = {
+        {"─", "-"}, {"→", ">"}, {"×", "x"}, {"±", "+-"}, {"≥", ">="}, {"…", "..."}, {"µ", "u"},
+    };
+    size_t used = 0;
+    if (cli_terminal_utf8())
+        return text;
+    while (*text && used + sizeof "..." < size) {
+        size_t i = 0;
+        while (i < sizeof signs / sizeof signs[0] && strncmp(text, signs[i][0], strlen(signs[i][0])) != 0)
+            i++;
+        bool found = i < sizeof signs / sizeof signs[0];
+        used += (size_t)snprintf(out + used, size - used, "%.*s", found ? INT_MAX : 1,
+                                 found ? signs[i][1] : text);
+        text += found ? strlen(signs[i][0]) : 1;
+    }
+    out[used] = '\0';
+    return out;
+}
+
+const char *cli_plural(double count)
+{
+    return count == 1 ? "" : "s";
 }
 
 unsigned cli_text_columns(const char *text)

@@ -21,6 +21,16 @@ unsigned cli_terminal_rows(int descriptor);
 /* What switches a colour on and, with CLI_PLAIN, off; "" when colours is false. */
 const char *cli_colour(enum cli_colour colour, bool colours);
 
+/* Whether the locale's characters are UTF-8: by LC_ALL, LC_CTYPE and LANG, also where that locale is not
+ * installed. */
+bool cli_terminal_utf8(void);
+/* Text with the signs of this command, as the locale shows it: where that is not UTF-8, with "-", ">", "x",
+ * "+-", ">=", "..." and "u" for them, in out[size]. Returns out, or the text itself. */
+const char *cli_text_shown(const char *text, char *out, size_t size);
+
+/* "" for one, "s" for other numbers: the ending of a noun. */
+const char *cli_plural(double count);
+
 /* Columns that UTF-8 text takes (every character counted as one). */
 unsigned cli_text_columns(const char *text);
 

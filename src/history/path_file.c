@@ -25,6 +25,10 @@ void path_file_address(char out[PATH_HISTORY_ADDRESS_MAX], uint8_t family, const
               out, PATH_HISTORY_ADDRESS_MAX);
 }
 
+/* What is written before it takes the file's name, for mkostemp(): not made of that, which may be as long as
+ * names are. */
+#define BESIDE ".longhaul-paths.XXXXXX"
+
 static uint64_t wall_clock_s(void)
 {
     struct timespec now = {0};
@@ -41,6 +45,7 @@ static int open_regular(const char *file)
     int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd >= 0 && (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode))) {
         close(fd);
+        errno = EINVAL;
         return -1;
     }
     return fd;
@@ -64,6 +69,7 @@ static size_t read_up_to(int fd, char *text, size_t size)
 /* A history and its text: too much for the stack of a thread. */
 struct content {
     struct path_history history;
+    bool is_ours; /* what was read may be replaced; also where nothing was */
     char text[PATH_HISTORY_TEXT_MAX];
 };
 
@@ -72,9 +78,12 @@ static struct content *read_content(const char *file)
 {
     struct content *content = calloc(1, sizeof *content);
     int fd = content ? open_regular(file) : -1;
+    if (content)
+        content->is_ours = fd >= 0 || errno == ENOENT;
     if (fd >= 0) {
-        path_history_parse(content->text, read_up_to(fd, content->text, sizeof content->text),
-                           &content->history);
+        size_t bytes = read_up_to(fd, content->text, sizeof content->text);
+        path_history_parse(content->text, bytes, &content->history);
+        content->is_ours = path_history_is_text(content->text, bytes);
         close(fd);
     }
     return content;
@@ -111,29 +120,46 @@ static bool write_all(int fd, const char *text, size_t bytes)
     return true;
 }
 
-/* A file, or none yet: rename() would replace a pipe or a device as well. */
-static bool is_replaceable(const char *file)
+/* As the file that it replaces. */
+static bool take_attributes(int fd, const struct stat *old)
 {
-    struct stat status;
-    return stat(file, &status) == 0 ? S_ISREG(status.st_mode) : errno == ENOENT;
+    struct stat fresh;
+    if (fstat(fd, &fresh) != 0)
+        return false;
+    bool same_owner = fresh.st_uid == old->st_uid && fresh.st_gid == old->st_gid;
+    return (same_owner || fchown(fd, old->st_uid, old->st_gid) == 0) &&
+           fchmod(fd, old->st_mode & 0777) == 0;
 }
 
-/* Beside the file, where rename() replaces it at once. */
+/* Beside the file, where rename() replaces it at once. rename() would replace a link, a pipe or a device as
+ * well. */
 static bool replace(const char *file, const char *text, size_t bytes)
 {
-    char beside[PATH_FILE_NAME_MAX + sizeof ".XXXXXX"];
-    if (strlen(file) >= PATH_FILE_NAME_MAX || !is_replaceable(file))
+    char beside[PATH_FILE_NAME_MAX + sizeof BESIDE];
+    struct stat old;
+    bool exists = lstat(file, &old) == 0;
+    if (strlen(file) >= PATH_FILE_NAME_MAX || (exists ? !S_ISREG(old.st_mode) : errno != ENOENT))
         return false;
-    snprintf(beside, sizeof beside, "%s.XXXXXX", file);
+    const char *slash = strrchr(file, '/');
+    snprintf(beside, sizeof beside, "%.*s" BESIDE, slash ? (int)(slash + 1 - file) : 0, file);
     int fd = mkostemp(beside, O_CLOEXEC);
     if (fd < 0)
         return false;
-    bool whole = write_all(fd, text, bytes);
+    bool whole = write_all(fd, text, bytes) && (!exists || take_attributes(fd, &old));
     whole = close(fd) == 0 && whole;
     if (whole && rename(beside, file) == 0)
         return true;
     unlink(beside);
     return false;
+}
+
+/* To the end of links; those that end nowhere stay, and replace() refuses them. */
+static bool replace_linked(const char *file, const char *text, size_t bytes)
+{
+    char *end = realpath(file, NULL);
+    bool replaced = replace(end ? end : file, text, bytes);
+    free(end);
+    return replaced;
 }
 
 bool path_file_write(const char *file, const struct path_record *record)
@@ -143,8 +169,9 @@ bool path_file_write(const char *file, const struct path_record *record)
         return false;
     struct path_record dated = *record;
     dated.time_s = wall_clock_s();
-    bool written = path_history_put(&content->history, &dated) &&
-                   replace(file, content->text, path_history_format(&content->history, content->text));
+    bool written =
+        content->is_ours && path_history_put(&content->history, &dated) &&
+        replace_linked(file, content->text, path_history_format(&content->history, content->text));
     free(content);
     return written;
 }

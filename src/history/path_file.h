@@ -3,7 +3,8 @@
  *
  * It is a cache: a file that is missing, damaged or cannot be written costs what it would have brought, and
  * is no error. It is replaced as a whole, so that no reader sees half of it; of two writers at the same time
- * the later one wins.
+ * the later one wins. A file that is not one of ours is never written: only a missing or an empty one, and
+ * one that begins like ours. Links are followed; mode and owner stay.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

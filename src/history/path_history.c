@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define TITLE                                                                                              \
-    "# paths of longhaul: peer, local address, bit/s, shortest round trip in ns, seconds since 1970\n"
+    PATH_HISTORY_BEGINNING ": peer, local address, bit/s, shortest round trip in ns, seconds since 1970\n"
 
 #define DIGITS_MAX 19u /* no such number exceeds 64 bits */
 
@@ -113,6 +113,12 @@ void path_history_parse(const char *text, size_t bytes, struct path_history *his
             history->records[history->count++] = record;
         at = newline + 1;
     }
+}
+
+bool path_history_is_text(const char *text, size_t bytes)
+{
+    size_t beginning = sizeof PATH_HISTORY_BEGINNING - 1;
+    return bytes == 0 || (bytes >= beginning && memcmp(text, PATH_HISTORY_BEGINNING, beginning) == 0);
 }
 
 /* ---- writing ----------------------------------------------------------------------------------------- */

@@ -15,6 +15,9 @@
 
 #include <longhaul/types.h>
 
+/* What a text begins with; whatever follows on the line. */
+#define PATH_HISTORY_BEGINNING "# paths of longhaul"
+
 #define PATH_HISTORY_MAX         256u /* paths; the oldest leave */
 #define PATH_HISTORY_ADDRESS_MAX 46u  /* INET6_ADDRSTRLEN */
 #define PATH_HISTORY_LINE_MAX    160u /* two addresses, three numbers of 20 digits, spaces and newline */
@@ -45,6 +48,8 @@ struct path_history {
 void path_history_parse(const char *text, size_t bytes, struct path_history *history);
 /* Writes the text, which is not terminated, into out[PATH_HISTORY_TEXT_MAX]; returns its bytes. */
 size_t path_history_format(const struct path_history *history, char *out);
+/* Whether such a text begins like that, or is empty: nobody loses anything but paths where it is replaced. */
+bool path_history_is_text(const char *text, size_t bytes);
 /* What is known of a path, no older than PATH_HISTORY_AGE_MAX_S and not from the future; else NULL. */
 const struct path_record *path_history_find(const struct path_history *history, const char *peer,
                                             const char *local, uint64_t now_s);

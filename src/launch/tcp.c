@@ -150,8 +150,19 @@ static void order_addresses(struct attempts *attempts, const struct addrinfo *li
     }
 }
 
+/* Nobody refused it: no host there, or one that drops what comes. */
+static int not_answered(const char *where)
+{
+    return lh_fail(LH_ETIMEDOUT,
+                   "%s did not answer in time: no host has this address, or a firewall drops TCP (let TCP "
+                   "port %s through the firewalls of both hosts)",
+                   where, strrchr(where, ':') + 1);
+}
+
 static int connect_failed(const struct attempts *attempts, int failed)
 {
+    if (failed == ETIMEDOUT)
+        return not_answered(attempts->where);
     if (failed == ECONNRESET) /* of a listener that closed before it took the connection */
         failed = ECONNREFUSED;
     return lh_fail(LH_EPEER, "%s: %s: is the remote side listening there?", attempts->where,
@@ -222,7 +233,7 @@ static int connect_first(struct attempts *attempts, lh_time deadline, int *out)
         if (attempts->open == 0)
             return attempts->error;
         if (now >= deadline)
-            return lh_fail(LH_ETIMEDOUT, "%s did not answer in time", attempts->where);
+            return not_answered(attempts->where);
         int ready = await_attempts(attempts, more && next_ns < deadline ? next_ns : deadline);
         if (ready < 0)
             return ready;

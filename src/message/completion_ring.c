@@ -54,7 +54,7 @@ int completion_ring_close(struct completion_ring *ring)
     pthread_mutex_unlock(&ring->lock);
     if (pending > 0)
         return lh_fail(LH_ESTATE,
-                       "completion queue has %u pending requests: cancel them or close their "
+                       "completion queue is in use (pending requests: %u): cancel them or close their "
                        "connections first",
                        pending);
     if (sleeping > 0)
@@ -85,8 +85,8 @@ static bool fit(const struct completion_ring *ring, uint32_t requests, uint32_t 
 static int refuse(const struct completion_ring *ring, uint32_t pending, uint32_t count, uint32_t held)
 {
     return lh_fail(LH_EAGAIN,
-                   "completion queue of %u entries has %u pending requests and %u entries not polled, "
-                   "and %u regions: poll it, or create a larger one",
+                   "completion queue is full (entries: %u, pending requests: %u, entries not polled: %u, "
+                   "regions: %u): poll it, or create a larger one",
                    ring->capacity, pending, count, held);
 }
 

@@ -169,10 +169,11 @@ int lh_engine_destroy(struct lh_engine *engine)
     uint32_t connections = engine->connections, listeners = engine->listeners, queues = engine->queues;
     pthread_mutex_unlock(&engine->lock);
     if (connections > 0 || listeners > 0 || queues > 0)
-        return lh_fail(LH_ESTATE,
-                       "engine has %u open connections, %u listeners and %u completion queues: close or "
-                       "destroy them first",
-                       connections, listeners, queues);
+        return lh_fail(
+            LH_ESTATE,
+            "engine is in use (open connections: %u, listeners: %u, completion queues: %u): close "
+            "or destroy them first",
+            connections, listeners, queues);
     close_engine(engine);
     return 0;
 }

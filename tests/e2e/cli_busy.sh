@@ -33,4 +33,47 @@ for name in first second third; do
 done
 only "$work/out" first second third
 kill "$pid"
+
+say "a sender that waits for a receiver of one file learns how it serves several"
+rm "$work"/out/*
+start_recv recv "$work/out"
+"$LONGHAUL" send "$work/first" "$where" --rate 10Mbit >"$work/first.out" 2>"$work/first.err" &
+first=$!
+until [ -e "$work/out/.first.longhaul-partial" ]; do
+    kill -0 "$first" 2>/dev/null || fail "the first sender is gone"
+    sleep 0.02
+done
+send "$work/second" "$where"
+[ "$status" -eq 1 ] || fail "the second sender ended with $status"
+expect_line "$work/send.err" \
+    'the remote side served another client and ended (longhaul recv --keep serves several)'
+ended first "$first" 0 60
+ended recv "$pid" 0 60
+
+say "an address that drops TCP: the port and the remedy"
+# The kernel drops who wants to connect while a listener's queue is full.
+cat >"$work/full.py" <<'PYTHON'
+import socket, sys, time
+listener = socket.socket()
+listener.bind(("127.0.0.1", 0))
+listener.listen(0)
+port = listener.getsockname()[1]
+clients = []
+for _ in range(8):
+    client = socket.socket()
+    client.setblocking(False)
+    client.connect_ex(("127.0.0.1", port))
+    clients.append(client)
+print(port, flush=True)
+time.sleep(600)
+PYTHON
+python3 "$work/full.py" >"$work/full.out" &
+full=$!
+until [ -s "$work/full.out" ]; do sleep 0.02; done
+port=$(cat "$work/full.out")
+send "$work/second" "127.0.0.1:$port" --wait 1s
+kill "$full"
+[ "$status" -eq 1 ] || fail "the sender ended with $status"
+expect_line "$work/send.err" "127.0.0.1:$port did not answer in time: no host has this address, or a firewall"
+expect_line "$work/send.err" "(let TCP port $port through the firewalls of both hosts)"
 echo "all well"

@@ -79,6 +79,9 @@ run -n 3 -- "$LONGHAUL" distribute big -o out/%r
 expect_status 0
 has big 1 2
 expect_line "$work/run.out" "to 2 ranks, schedule binomial-pipeline, reliability auto"
+run -n 2 -- "$LONGHAUL" distribute some -o out/%r --force
+expect_status 0
+expect_line "$work/run.out" "to 1 rank, schedule"
 
 say "an empty file"
 fresh 3
@@ -89,20 +92,20 @@ expect_line "$work/run.out" '"size_bytes": 0,'
 
 say "what is wrong at rank 0 is one line, before ranks are waited for"
 for case in "none|none cannot be opened: No such file or directory" \
-    "out|out is a folder (only regular files can be sent)" \
-    "some --json no/r.json|--json no/r.json: No such file or directory"; do
+    "out|out is a folder (only regular files can be sent; a folder as an archive: tar)" \
+    "some --json no/r.json|--json no/r.json: No such file or directory (create the folder no first)"; do
     status=0
     # shellcheck disable=SC2086  # words
     (cd "$work" && env RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=1 "$LONGHAUL" distribute \
         ${case%%|*} --wait 50s 2>one.err) || status=$?
     expect_status 1
-    [ "$(cat "$work/one.err")" = "longhaul distribute: ${case#*|}" ] || fail "another message"
+    [ "$(cat "$work/one.err")" = "longhaul distribute (rank 0): ${case#*|}" ] || fail "another message"
 done
 
 # refused TEXT: each of 4 ranks has printed that, and nobody has the file.
 refused() {
     expect_status 1
-    [ "$(grep -cF -e "longhaul distribute: $1" "$work/run.err")" -eq 4 ] ||
+    [ "$(grep -cF -e "): $1" "$work/run.err")" -eq 4 ] ||
         fail "not at each rank: $1: $(cat "$work/run.err")"
 }
 

@@ -36,7 +36,7 @@ remembered() {
         "$work/paths.json"
 }
 put_path() {
-    echo "::1 ::1 $1 40000000 $(($(date +%s) - $2))" >"$work/paths"
+    printf '# paths of longhaul\n%s\n' "::1 ::1 $1 40000000 $(($(date +%s) - $2))" >"$work/paths"
 }
 file=$work/paths
 put_path 123000000 60
@@ -52,6 +52,25 @@ rm "$work/paths"
     >"$work/perf.out" 2>"$work/perf.err" || fail "perf failed"
 grep -qE '^::1 ::1 [0-9]+ [0-9]+ [0-9]+$' "$work/paths" || fail "nothing was remembered"
 remembered --path-file /dev/null/paths >/dev/null
+
+say "a file of something else is named and left as it is"
+printf 'precious\n' >"$work/precious"
+ln -s precious "$work/link"
+for file in precious link; do
+    for command in "perf $where --size 64KiB" "send $work/precious $where" "probe $where"; do
+        status=0
+        # shellcheck disable=SC2086
+        "$LONGHAUL" $command --path-file "$work/$file" >"$work/foreign.out" 2>"$work/foreign.err" || status=$?
+        [ "$status" -eq 2 ] || fail "$command --path-file $file ended with $status"
+        expect_line "$work/foreign.err" \
+            "--path-file $work/$file: not a file of remembered paths (name a new file, or none)"
+    done
+done
+[ "$(cat "$work/precious")" = precious ] && [ -L "$work/link" ] || fail "a file was replaced"
+mkdir -p "$work/foreign/longhaul"
+cp "$work/precious" "$work/foreign/longhaul/paths"
+[ "$(XDG_CACHE_HOME=$work/foreign remembered --link rtt=40ms)" -eq 0 ] || fail "a foreign file was believed"
+cmp -s "$work/precious" "$work/foreign/longhaul/paths" || fail "a file in the cache folder was replaced"
 
 say "the user's cache folder is the default"
 put_path 123000000 60

@@ -83,7 +83,12 @@ wrong 'gbn' recv --reliability gbn
 say "addresses"
 wrong 'host:0: port' send "$work/file" host:0
 wrong 'host:65536: port' send "$work/file" host:65536
-wrong 'host:port: port' send "$work/file" host:port
+wrong 'host:port: port "port": not a number (1 to 65535; example: host:47910)' send "$work/file" host:port
+wrong '(the receiver chooses the folder: longhaul recv --output /data)' send "$work/file" host:/data
+wrong '::1:47910: IPv6 address without brackets (use [::1]:47910)' send "$work/file" ::1:47910
+wrong '(use [fe80::1%eth0]:47911)' perf fe80::1%eth0:47911
+wrong '(use [::]:47912)' probe --server --listen :::47912
+wrong '::1:2:x: invalid address' perf ::1:2:x
 wrong '[::1: invalid address' send "$work/file" '[::1'
 wrong 'HOST[:PORT] : invalid address' send "$work/file" ''
 wrong 'a b: invalid address' perf 'a b'
@@ -118,6 +123,89 @@ wrong 'chunk_bytes 1024' recv --listen '[::1]:0' --mtu 4096 --chunk 1024
 wrong 'verbs:foo' recv --listen '[::1]:0' --device foo
 wrong '--loss 2: ' demo --loss 0,2
 wrong '--size 0: ' demo --size 0
+
+say "options of comparable programs"
+wrong '-np: unknown option (use -n N)' run -np 4 -- true
+wrong '-np4: unknown option (use -n N)' run -np4 -- true
+wrong '--hostfile=a: unknown option (starts ranks on this machine alone' run --hostfile=a -n 2 -- true
+wrong '-g: unknown option (GPUs of a process in nccl-tests' collective allreduce -b 8 -e 128M -f 2 -g 1
+wrong '-g1: unknown option' collective allreduce -g1
+wrong '-n: unknown option (use --iterations N)' collective allreduce -n 20
+wrong '--minbytes=8: unknown option (use --begin)' collective allreduce --minbytes=8
+wrong 'no launcher has started this process' collective allreduce -b 8 -e 128M -f 2
+wrong '--end 65G: out of range (1B to 64GiB)' collective allreduce -e 65G
+wrong '--begin 8Q: invalid size' collective allreduce -b 8Q
+for name in all_reduce AllReduce all_reduce_perf allredcue; do
+    wrong "$name: unknown collective (did you mean allreduce?)" collective $name
+done
+wrong 'did you mean broadcast?' collective bcast
+wrong 'did you mean alltoallv?' collective all_to_all_v
+wrong 'xyz: unknown collective (allreduce, reduce,' collective xyz
+
+say "places"
+# cannot TEXT ARGUMENT...: ends with 1.
+cannot() {
+    local text=$1 status=0
+    shift
+    timeout 20 "$LONGHAUL" "$@" >"$work/wrong.out" 2>"$work/wrong.err" </dev/null || status=$?
+    [ "$status" -eq 1 ] || fail "longhaul $* ended with $status, not 1"
+    [ "$(wc -l <"$work/wrong.err")" -eq 1 ] || fail "longhaul $* said more than a line"
+    expect_line "$work/wrong.err" "$text"
+}
+start busy recv --listen '127.0.0.1:0' --output "$work"
+for command in recv "perf --server" "probe --server"; do
+    # shellcheck disable=SC2086
+    cannot 'Address already in use (another process listens there; use another port' \
+        $command --listen "$where"
+    # shellcheck disable=SC2086
+    cannot '(this machine has no such address; use one of its own, or :PORT for all)' \
+        $command --listen 192.0.2.1:0
+done
+kill "$pid"
+wait "$pid"
+cannot ' - cannot be sent: standard input and pipes are not supported (write the data to a file' send - host
+cannot '--set: workload.flows: 4: No such file or directory (the key names a file with one flow a line' \
+    sim lone-flow --set workload.flows=4
+cannot 'misspelt.invalid: ' distribute "$work/file" misspelt.invalid
+expect_line "$work/wrong.err" '(check the name; if only the remote shell knows it, set MASTER_ADDR to'
+
+say "messages of ranks that were started together name the rank"
+for rank in 0 1; do
+    RANK=$rank WORLD_SIZE=2 MASTER_ADDR=::1 MASTER_PORT=1 \
+        wrong "longhaul collective (rank $rank): --begin 8Q: " collective allreduce -b 8Q
+    RANK=$rank WORLD_SIZE=2 MASTER_ADDR=::1 MASTER_PORT=1 \
+        wrong "longhaul distribute (rank $rank): --nothing: " distribute "$work/file" --nothing
+done
+RANK=0 WORLD_SIZE=1 wrong "longhaul collective: --begin 8Q: " collective allreduce -b 8Q
+
+say "where the locale is not UTF-8, tables are drawn with ASCII"
+table() {
+    env -u LC_ALL -u LC_CTYPE -u LANG "$@" "$LONGHAUL" plan --bandwidth 10Gbit --rtt 25ms --loss 1e-4 \
+        --size 8MiB >"$work/table" || fail "plan failed"
+}
+for locale in LC_ALL=C LC_CTYPE=POSIX LANG=de_DE@euro NONE=; do
+    table "$locale"
+    ! LC_ALL=C grep -qP '[^\x00-\x7F]' "$work/table" || fail "not ASCII with $locale: $(cat "$work/table")"
+    grep -q ' x ideal ' "$work/table" && grep -q -e '---------' "$work/table" &&
+        grep -q '^  >  ' "$work/table" ||
+        fail "the table is not drawn with $locale"
+    awk '/---/ || / x ideal  / { if (width && length != width) exit 1; width = length }' "$work/table" ||
+        fail "its lines differ in width: $(cat "$work/table")"
+done
+for locale in LC_ALL=C.UTF-8 LC_CTYPE=en_US.utf8 LANG=de_DE.UTF-8; do
+    table "$locale"
+    grep -q '───' "$work/table" && grep -q '× ideal' "$work/table" || fail "not UTF-8 with $locale"
+done
+for command in "sim lone-flow --no-sweep --set workload.bytes=4KiB" "sim --list" "sim --keys" \
+    "collective --help"; do
+    # shellcheck disable=SC2086
+    ! LC_ALL=C "$LONGHAUL" $command | LC_ALL=C grep -nP '[^\x00-\x7F]' || fail "$command: not ASCII"
+done
+
+say "the list of scenarios has whole sentences"
+"$LONGHAUL" sim --list >"$work/list" || fail "sim --list failed"
+! grep '^  [a-z]' "$work/list" | grep -v '[.?]$' || fail "lines that do not end"
+expect_line "$work/list" 'a hundredth of the hosts pauses'
 
 say "a probe"
 wrong '--server takes no host' probe --server host

@@ -110,6 +110,52 @@ expect_line "$work/send.out" "resumed)"
 cmp "$work/big" "$work/out/big" || fail "it is another file"
 only "$work/out" big
 
+say "a sender whose receiver was killed names --resume, which goes on with what is there"
+rm "$work/out/big"
+# shellcheck disable=SC2086
+start_recv recv "$work/out" $options
+start_sender
+await_blocks 3
+kill -9 "$pid"
+wait "$pid" 2>/dev/null
+ended send "$sender" 1 30
+expect_line "$work/sender.err" \
+    '(longhaul recv --resume and send --resume continue with what the receiver still has)'
+start_recv recv "$work/out" --resume
+send "$work/big" "$where" --resume
+[ "$status" -eq 0 ] || fail "send ended with $status"
+ended recv "$pid" 0 20
+expect_line "$work/send.out" "resumed)"
+cmp "$work/big" "$work/out/big" || fail "it is another file"
+
+say "names as long as they may be, of 80 Chinese characters and of 255 bytes, also after a kill of both sides"
+long_name=$(printf '\346\274\242%.0s' {1..80})
+for name in "$long_name" "$long_name$(printf 'x%.0s' {1..15})"; do
+    rm -f "$work"/out/* "$work"/out/.[!.]*
+    mv "$work/big" "$work/$name"
+    # shellcheck disable=SC2086
+    start_recv recv "$work/out" $options
+    # shellcheck disable=SC2086
+    "$LONGHAUL" send "$work/$name" "$where" --rate $rate $options >"$work/sender.out" 2>"$work/sender.err" &
+    sender=$!
+    until [ "$(find "$work/out" -name '*.longhaul-resume' -size +70c | wc -l)" -eq 1 ]; do
+        kill -0 "$sender" 2>/dev/null || fail "the transfer ended before it could be disturbed"
+        sleep 0.02
+    done
+    kill -9 "$pid" "$sender"
+    wait "$pid" "$sender" 2>/dev/null
+    [ "$(find "$work/out" -name '.*.longhaul-partial' | wc -l)" -eq 1 ] || fail "no unfinished file"
+    start_recv recv "$work/out" --resume
+    send "$work/$name" "$where" --resume
+    [ "$status" -eq 0 ] || fail "send ended with $status"
+    ended recv "$pid" 0 20
+    expect_line "$work/send.out" "resumed)"
+    cmp "$work/$name" "$work/out/$name" || fail "it is another file"
+    only "$work/out" "$name"
+    mv "$work/$name" "$work/big"
+done
+mv "$work/out/$name" "$work/out/big"
+
 say "what was damaged meanwhile is sent again; another file is not continued"
 rm "$work/out/big"
 start_recv recv "$work/out" --resume $options

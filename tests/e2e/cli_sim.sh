@@ -132,7 +132,7 @@ json 'd["points"][0]["runs"][0]["done"] == 48' sim.out
 # One value is a sweep too: whoever reads the files finds them where they always are.
 sim random.ini --sweep switch.routing=spray --output single
 [ "$(wc -l <single/sweep.csv)" -eq 2 ] && [ -s single/routing=spray/flows.csv ] || fail "no sweep"
-expect_line sim.out '1 runs in'
+expect_line sim.out '1 run in'
 
 say "a topology from a file: distances, parallel cables, flows between names"
 cat >two.net <<'END'
@@ -191,7 +191,8 @@ touch old/routing=spray/mine old/mine.csv
 mkdir old/x=v old/seed-1x old/seed-
 touch old/x=v/flows.csv old/seed-1x/flows.csv old/seed-/flows.csv
 sim random.ini --output old
-only old fct.dat fct.gp flows.csv links.csv summary.json mine.csv routing=spray routing=spray/mine x=v \
+only old .longhaul-results fct.dat fct.gp flows.csv links.csv summary.json mine.csv \
+    routing=spray routing=spray/mine x=v \
     x=v/flows.csv seed-1x seed-1x/flows.csv seed- seed-/flows.csv fct.svg
 sim random.ini --seeds 3 --output old
 sim random.ini --seeds 2 --output old

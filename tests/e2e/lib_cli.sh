@@ -7,6 +7,7 @@ LONGHAUL=${LONGHAUL:-$(dirname "$0")/../../build/longhaul}
 [ -x "$LONGHAUL" ] || { echo "no command at $LONGHAUL; set LONGHAUL" >&2; exit 1; }
 LONGHAUL=$(realpath "$LONGHAUL") # tests change their folder
 work=$(mktemp -d)
+export LC_ALL=C.UTF-8        # tables are drawn as they are documented
 export XDG_CACHE_HOME=/dev/null # no test starts with what another learned of a path
 
 # Ends what the test started, and only that.

@@ -260,12 +260,9 @@ static void right_transfers_go_through(void **state)
 
 static void hostile_names_are_refused(void **state)
 {
-    char too_long[CLI_FILE_TEXT_MAX + 1] = "";
-    const char *names[] = {"",      ".",   "..",      "/",    "/etc/passwd",
-                           "../x",  "a/b", "\033[2J", "a\nb", ".f.longhaul-partial",
-                           too_long};
+    const char *names[] = {"",     ".",   "..",      "/",    "/etc/passwd",
+                           "../x", "a/b", "\033[2J", "a\nb", ".f.longhaul-partial"};
     (void)state;
-    memset(too_long, 'a', 238);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         struct lh_connection *connection = connect_peer();
         tell(connection, offer_of(names[i], 5));

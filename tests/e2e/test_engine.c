@@ -237,7 +237,7 @@ static void test_progress_of_the_caller(void **state)
     struct lh_connection *connection = connect_to(&host, &attr);
     exchange_both(connection, host.accepted);
     assert_int_equal(lh_engine_destroy(host.engine), -LH_ESTATE);
-    assert_non_null(strstr(lh_last_error(), "2 open connections, 1 listeners"));
+    assert_non_null(strstr(lh_last_error(), "open connections: 2, listeners: 1"));
     lh_close(connection);
     lh_close(host.accepted);
     atomic_store(&driver.stop, true);

@@ -262,7 +262,7 @@ static void closed_with_entries_in_the_queue(void **state)
     struct lh_connection *connection = ends[0][0];
     for (uint64_t i = 0; i < 3; i++)
         must(lh_post_recv(connection, some, 10, NULL, queues[0], i, NULL), "lh_post_recv");
-    expect_refused(lh_completion_queue_destroy(queues[0]), -LH_ESTATE, "3 pending requests");
+    expect_refused(lh_completion_queue_destroy(queues[0]), -LH_ESTATE, "pending requests: 3");
     lh_close(connection);
     ends[0][0] = NULL;
     assert_int_equal(lh_poll(queues[0], entries, 2), 2);
@@ -405,12 +405,12 @@ static void nobody_polls(void **state)
     must(lh_post_recv(ends[0][0], some, 10, NULL, queues[0], 1, NULL), "lh_post_recv");
     must(lh_post_recv(ends[1][0], some, 10, NULL, queues[0], 2, NULL), "lh_post_recv");
     expect_refused(lh_post_recv(ends[2][0], some, 10, NULL, queues[0], 3, NULL), -LH_EAGAIN,
-                   "completion queue of 2 entries has 2 pending requests and 0 entries not polled");
-    expect_refused(lh_post_send(ends[2][0], some, 10, NULL, queues[0], 3, NULL), -LH_EAGAIN, "2 entries");
+                   "(entries: 2, pending requests: 2, entries not polled: 0");
+    expect_refused(lh_post_send(ends[2][0], some, 10, NULL, queues[0], 3, NULL), -LH_EAGAIN, "entries: 2,");
     lh_close(ends[0][0]);
     ends[0][0] = NULL;
     expect_refused(lh_post_recv(ends[2][0], some, 10, NULL, queues[0], 3, NULL), -LH_EAGAIN,
-                   "1 pending requests and 1 entries");
+                   "pending requests: 1, entries not polled: 1");
     assert_int_equal(lh_poll(queues[0], entries, 2), 1);
     must(lh_post_recv(ends[2][0], some, 10, NULL, queues[0], 3, NULL), "lh_post_recv");
     end();
@@ -466,7 +466,7 @@ static void engine_outlives_its_queues(void **state)
     assert_non_null(world);
     engines[0] = create_engine(0);
     must(lh_completion_queue_create(engines[0], 1, &queue), "lh_completion_queue_create");
-    expect_refused(lh_engine_destroy(engines[0]), -LH_ESTATE, "1 completion queues");
+    expect_refused(lh_engine_destroy(engines[0]), -LH_ESTATE, "completion queues: 1");
     must(lh_completion_queue_destroy(queue), "lh_completion_queue_destroy");
     must(lh_engine_destroy(engines[0]), "lh_engine_destroy");
     sim_world_destroy(world);

@@ -132,10 +132,10 @@ static void test_is_not_destroyed_under_connections(void **state)
     (void)state;
     struct net net;
     begin(&net, 1, 1);
-    expect_refused(lh_engine_destroy(net.sim.engines[0]), -LH_ESTATE, "8 open connections, 0 listeners");
+    expect_refused(lh_engine_destroy(net.sim.engines[0]), -LH_ESTATE, "open connections: 8, listeners: 0");
     lh_close(net.ends[0][0]);
     net.ends[0][0] = NULL;
-    expect_refused(lh_engine_destroy(net.sim.engines[0]), -LH_ESTATE, "7 open connections");
+    expect_refused(lh_engine_destroy(net.sim.engines[0]), -LH_ESTATE, "open connections: 7");
     transfer_all(&net, 1, PEERS, 1);
     end(&net);
     sim_engines_must(lh_engine_destroy(NULL), "lh_engine_destroy");

@@ -3,6 +3,7 @@
 
 #include "cli/sim/scenario/plan.h"
 #include "cli/terminal/diagnostic.h"
+#include "cli/terminal/terminal.h"
 
 #include <longhaul/units.h>
 
@@ -60,11 +61,11 @@ static void note_captures(const struct cli_sim_results *results)
         packets = run->captured + run->uncaptured;
     }
     if (runs == 1)
-        cli_note("capture.pcap: first %llu of %llu packets (raise output.packets for more)",
-                 (unsigned long long)captured, (unsigned long long)packets);
+        cli_note("capture.pcap: first %llu of %llu packet%s (raise output.packets for more)",
+                 (unsigned long long)captured, (unsigned long long)packets, cli_plural((double)packets));
     else if (runs)
-        cli_note("capture.pcap: first %llu packets only, in %u of %u runs (raise output.packets for more)",
-                 (unsigned long long)captured, runs, results->done);
+        cli_note("capture.pcap: first %llu packet%s only, in %u of %u runs (raise output.packets for more)",
+                 (unsigned long long)captured, cli_plural((double)captured), runs, results->done);
 }
 
 static void note_repeats(const struct cli_sim_results *results)
@@ -84,7 +85,7 @@ static void note_repeats(const struct cli_sim_results *results)
         return;
     if (results->done > 1)
         snprintf(where, sizeof where, " in %u of %u runs", runs, results->done);
-    cli_note("%.0f packets retransmitted%s without loss: raise %s", repeated, where,
+    cli_note("%.0f packet%s retransmitted%s without loss: raise %s", repeated, cli_plural(repeated), where,
              timeouts > 0
                  ? "transport.rto_min or transport.rto, or transport.reorder where packets are reordered"
                  : "transport.reorder, since packets are reordered");

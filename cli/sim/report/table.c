@@ -83,7 +83,7 @@ static void print_not_done(const double *value)
     if (left <= 0)
         return;
     print_label("not done");
-    printf("%.0f of %.0f flows", left, flows);
+    printf("%.0f of %.0f flow%s", left, flows, cli_plural(flows));
     left -= value[CLI_FIGURE_FAILED] + value[CLI_FIGURE_STUCK];
     if (value[CLI_FIGURE_FAILED] > 0)
         printf("; %.0f failed: retries used up, or the connection ended", value[CLI_FIGURE_FAILED]);
@@ -117,14 +117,17 @@ static void print_run(const struct cli_figures *figures)
         printf("%s of the payload of flows that are done\n", words(figures, CLI_FIGURE_DELIVERED));
     }
     print_label("dropped");
-    printf("%.0f by switches, %.0f on links; %.0f packets retransmitted, %.0f timeouts\n",
+    printf("%.0f by switches, %.0f on links; %.0f packet%s retransmitted, %.0f timeout%s\n",
            value[CLI_FIGURE_DROPPED], value[CLI_FIGURE_LOST], value[CLI_FIGURE_REPEATED],
-           value[CLI_FIGURE_TIMEOUTS]);
+           cli_plural(value[CLI_FIGURE_REPEATED]), value[CLI_FIGURE_TIMEOUTS],
+           cli_plural(value[CLI_FIGURE_TIMEOUTS]));
     print_label("queues");
-    printf("maximum %s; %.0f packets marked, %.0f pause frames", words(figures, CLI_FIGURE_QUEUE_MAX),
-           value[CLI_FIGURE_MARKED], value[CLI_FIGURE_PAUSES]);
+    printf("maximum %s; %.0f packet%s marked, %.0f pause frame%s", words(figures, CLI_FIGURE_QUEUE_MAX),
+           value[CLI_FIGURE_MARKED], cli_plural(value[CLI_FIGURE_MARKED]), value[CLI_FIGURE_PAUSES],
+           cli_plural(value[CLI_FIGURE_PAUSES]));
     if (value[CLI_FIGURE_SIGNALS_LOST] > 0)
-        printf("; %.0f signals lost", value[CLI_FIGURE_SIGNALS_LOST]);
+        printf("; %.0f signal%s lost", value[CLI_FIGURE_SIGNALS_LOST],
+               cli_plural(value[CLI_FIGURE_SIGNALS_LOST]));
     putchar('\n');
     if (isfinite(value[CLI_FIGURE_JAIN])) {
         print_label("verdict");
@@ -133,9 +136,9 @@ static void print_run(const struct cli_figures *figures)
                words(figures, CLI_FIGURE_QUEUE_MEAN), words(figures, CLI_FIGURE_QUEUE_P99));
     }
     print_label("simulated");
-    printf("%s in %s: %.0f packet hops, %s; %s of memory\n", words(figures, CLI_FIGURE_VIRTUAL),
-           words(figures, CLI_FIGURE_WALL), value[CLI_FIGURE_HOPS], words(figures, CLI_FIGURE_HOPS_RATE),
-           words(figures, CLI_FIGURE_MEMORY));
+    printf("%s in %s: %.0f packet hop%s, %s; %s of memory\n", words(figures, CLI_FIGURE_VIRTUAL),
+           words(figures, CLI_FIGURE_WALL), value[CLI_FIGURE_HOPS], cli_plural(value[CLI_FIGURE_HOPS]),
+           words(figures, CLI_FIGURE_HOPS_RATE), words(figures, CLI_FIGURE_MEMORY));
     print_not_done(value);
 }
 
@@ -144,7 +147,8 @@ static void print_run(const struct cli_figures *figures)
 static void print_seeds(const struct cli_sim_results *results)
 {
     char title[48];
-    snprintf(title, sizeof title, "mean over %u seeds", cli_sim_seeds(results, 0));
+    snprintf(title, sizeof title, "mean over %u seed%s", cli_sim_seeds(results, 0),
+             cli_plural(cli_sim_seeds(results, 0)));
     const struct cli_column columns[] = {
         {title, 38, true},
         {"mean", 12, false},
@@ -336,14 +340,17 @@ static void print_speed(const struct cli_sim_results *results)
         snprintf(of, sizeof of, " of %u", runs);
     cli_figure_format(CLI_FIGURE_HOPS_RATE, hops / wall, rate, sizeof rate);
     print_label("simulated");
-    printf("%u%s runs in %s: %.0f packet hops, %s\n", results->done, of,
-           lh_format_time(wall, time, sizeof time), hops, rate);
+    printf("%u%s run%s in %s: %.0f packet hop%s, %s\n", results->done, of,
+           cli_plural(results->done < runs ? runs : results->done), lh_format_time(wall, time, sizeof time),
+           hops, cli_plural(hops), rate);
 }
 
 void cli_sim_report(const struct cli_sim_results *results)
 {
     bool colours = cli_terminal_colours(STDOUT_FILENO);
-    printf("\n  %s%s%s\n\n", cli_colour(CLI_BOLD, colours), results->title, cli_colour(CLI_PLAIN, colours));
+    char shown[512];
+    printf("\n  %s%s%s\n\n", cli_colour(CLI_BOLD, colours),
+           cli_text_shown(results->title, shown, sizeof shown), cli_colour(CLI_PLAIN, colours));
     if (results->plan->axes_count)
         print_sweep(results);
     else if (results->plan->seeds > 1)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli/sim/run/run.h"
 
+#include "cli/results/result_file.h"
 #include "cli/sim/run/csv.h"
 #include "cli/sim/run/observation.h"
 #include "cli/sim/run/pcap.h"
@@ -92,7 +93,7 @@ static int close_capture(struct course *course, int status)
     if (file && status == CLI_PROCEED)
         return cli_folder_close(folder, "capture.pcap", file);
     if (file)
-        cli_folder_drop(folder, "capture.pcap", file);
+        cli_result_drop(file);
     return status;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli/sim/run/series.h"
 
+#include "cli/results/result_file.h"
 #include "cli/sim/run/csv.h"
 #include "cli/terminal/diagnostic.h"
 
@@ -111,6 +112,6 @@ int cli_series_close(struct cli_series *series, int status)
     if (file && status == CLI_PROCEED)
         return cli_folder_close(series->folder, series->name, file);
     if (file)
-        cli_folder_drop(series->folder, series->name, file);
+        cli_result_drop(file);
     return status;
 }

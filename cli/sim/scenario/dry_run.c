@@ -6,6 +6,7 @@
 #include "cli/sim/scenario/plan.h"
 #include "cli/sim/scenario/unused_keys.h"
 #include "cli/terminal/diagnostic.h"
+#include "cli/terminal/terminal.h"
 
 #include <string.h>
 
@@ -29,9 +30,9 @@ int cli_sim_check_links(const struct cli_sim_plan *plan, unsigned point, const s
         uint32_t links = lh_netsim_links_count(simulation);
         lh_netsim_link(simulation, 0, &first);
         lh_netsim_link(simulation, links - 1, &last);
-        return cli_misused("%s = %s: no such link%s%s (%s>%s to %s>%s, %u links)", asked[i].key,
+        return cli_misused("%s = %s: no such link%s%s (%s>%s to %s>%s, %u link%s)", asked[i].key,
                            asked[i].patterns, *label ? " with " : "", label, first.from, first.to,
-                           last.from, last.to, links);
+                           last.from, last.to, links, cli_plural(links));
     }
     return CLI_PROCEED;
 }

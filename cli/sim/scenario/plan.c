@@ -7,6 +7,7 @@
 #include "cli/terminal/diagnostic.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,6 +58,15 @@ static void find_path(const struct cli_sim_plan *plan, const struct cli_setting 
         snprintf(out, size, "%s", ready);
 }
 
+static int no_file(const char *what, const char *key, const char *path)
+{
+    bool flows = strcmp(key, "workload.flows") == 0;
+    return cli_failed("%s%s: %s (the key names a file%s)", what, path, strerror(errno),
+                      flows ? " with one flow a line; number of flows: workload.senders, workload.rounds, "
+                              "workload.load"
+                            : "");
+}
+
 static int apply_file(const struct cli_sim_plan *plan, const struct cli_setting *setting, const char *key,
                       const char *value, struct lh_netsim_config *config)
 {
@@ -65,6 +75,8 @@ static int apply_file(const struct cli_sim_plan *plan, const struct cli_setting 
     size_t bytes = 0;
     find_path(plan, setting, key, value, path, sizeof path);
     snprintf(what, sizeof what, "%s: %s: ", cli_sim_plan_place(plan, setting, place), key);
+    if (access(path, F_OK))
+        return no_file(what, key, path);
     char *text = cli_read_text(what, path, FILE_BYTES_MAX, &bytes);
     if (!text)
         return CLI_EXIT_FAILED;

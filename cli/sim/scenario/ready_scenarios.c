@@ -5,6 +5,7 @@
 #include "cli/results/read_text.h"
 #include "cli/sim/scenario/scenario.h"
 #include "cli/terminal/diagnostic.h"
+#include "cli/terminal/terminal.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -193,14 +194,14 @@ static void print_sizes(const char *folder)
 static void print_scenario(void *context, const char *name)
 {
     const char *folder = context;
-    char path[PATH_MAX + 2 * NAME_MAX + 72], about[160];
+    char path[PATH_MAX + 2 * NAME_MAX + 72], about[512], shown[512];
     size_t bytes = 0;
     snprintf(path, sizeof path, "%s/%s" ENDING, folder, name);
     char *text = cli_read_text("", path, CLI_SCENARIO_BYTES_MAX, &bytes);
     if (!text)
         return;
     cli_scenario_about(text, bytes, about, sizeof about);
-    printf("  %-28s%s\n", name, about);
+    printf("  %-28s%s\n", name, cli_text_shown(about, shown, sizeof shown));
     free(text);
 }
 

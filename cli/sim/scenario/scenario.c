@@ -178,14 +178,37 @@ int cli_scenario_set(struct cli_scenario *scenario, const char *option, const ch
     return 0;
 }
 
+/* Whether a sentence ends there: not in "1.5". */
+static bool ends_sentence(const char *text, size_t bytes, size_t at)
+{
+    return (text[at] == '.' || text[at] == '?') && (at + 1 == bytes || strchr(" \t\r\n", text[at + 1]));
+}
+
+/* A line goes on in the next one if that is a comment, too, and not an empty one. */
+static size_t next_comment(const char *text, size_t bytes, size_t at)
+{
+    if (++at >= bytes || !text[at] || !strchr("#;", text[at]))
+        return bytes;
+    while (at < bytes && text[at] && strchr("#; \t", text[at]))
+        at++;
+    return at < bytes && text[at] == '\n' ? bytes : at;
+}
+
 void cli_scenario_about(const char *text, size_t bytes, char *out, size_t size)
 {
     size_t used = 0, at = 0;
-    while (at < bytes && strchr("#; \t", text[at]) && text[at])
+    bool over = !bytes || !strchr("#;", text[0]);
+    while (at < bytes && text[at] && strchr("#; \t", text[at]))
         at++;
-    if (at && bytes && strchr("#;", text[0]))
-        for (; at < bytes && text[at] != '\n' && used + 1 < size; at++)
-            out[used++] = text[at];
+    while (!over && at < bytes && used + 1 < size) {
+        bool line_ends = text[at] == '\n';
+        if (text[at] != '\r')
+            out[used++] = line_ends ? ' ' : text[at];
+        over = ends_sentence(text, bytes, at);
+        at = line_ends ? next_comment(text, bytes, at) : at + 1;
+    }
+    while (used && out[used - 1] == ' ')
+        used--;
     out[used] = 0;
     cli_text_clean(out, used);
 }

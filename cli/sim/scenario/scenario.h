@@ -45,7 +45,8 @@ int cli_scenario_set(struct cli_scenario *scenario, const char *option, const ch
 /* NULL: not set. */
 const struct cli_setting *cli_scenario_find(const struct cli_scenario *scenario, const char *key);
 
-/* The first comment of a text, without its mark, into out[size]; "" when it does not begin with one. */
+/* The first sentence of the comment that a text begins with, into out[size]; "" when it
+ * begins with none. */
 void cli_scenario_about(const char *text, size_t bytes, char *out, size_t size);
 
 #endif

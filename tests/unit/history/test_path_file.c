@@ -72,14 +72,80 @@ static void the_age_is_by_the_wall_clock(void **state)
     assert_false(known(&found));
 }
 
-static void a_file_of_anything_is_no_error(void **state)
+/* The text of the file, whose bytes it returns. */
+static size_t text_of(const char *file, char *out, size_t size)
+{
+    FILE *in = fopen(file, "r");
+    assert_non_null(in);
+    size_t bytes = fread(out, 1, size - 1, in);
+    out[bytes] = 0;
+    fclose(in);
+    return bytes;
+}
+
+static void a_foreign_file_is_read_and_never_written(void **state)
+{
+    (void)state;
+    static const char *const foreign[] = {
+        "\x01\x02 not a file of paths",
+        "\n",
+        "# paths of longhau",
+        " # paths of longhaul: \n",
+        "192.0.2.9 10.0.0.1 2000000000 25000000 1\n",
+    };
+    struct path_record found;
+    struct stat before, after;
+    char text[160];
+    for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++) {
+        put_text(foreign[i]);
+        assert_int_equal(stat(paths_file, &before), 0);
+        assert_false(known(&found));
+        assert_false(path_file_write(paths_file, &sample));
+        assert_int_equal(text_of(paths_file, text, sizeof text), strlen(foreign[i]));
+        assert_string_equal(text, foreign[i]);
+        assert_int_equal(stat(paths_file, &after), 0);
+        assert_true(after.st_ino == before.st_ino && after.st_mode == before.st_mode);
+    }
+}
+
+static void an_empty_and_a_damaged_file_are_written(void **state)
 {
     (void)state;
     struct path_record found;
-    put_text("\x01\x02 not a file of paths");
-    assert_false(known(&found));
+    struct stat status;
+    put_text("");
+    assert_int_equal(chmod(paths_file, 0640), 0);
     assert_true(path_file_write(paths_file, &sample));
     assert_true(known(&found));
+    put_text("# paths of longhaul, a later version\n\x01\x02\n");
+    assert_true(path_file_write(paths_file, &sample));
+    assert_true(known(&found));
+    assert_int_equal(stat(paths_file, &status), 0);
+    assert_int_equal(status.st_mode & 07777, 0640); /* as somebody wished it */
+}
+
+/* The link stays, and leads to the file that was written; one that leads nowhere stays, too. */
+static void links_are_followed(void **state)
+{
+    (void)state;
+    char link[sizeof paths_file + 8];
+    struct path_record found;
+    struct stat status;
+    lh_time age_ns;
+    snprintf(link, sizeof link, "%s.link", paths_file);
+    assert_int_equal(symlink("paths", link), 0);
+    assert_false(path_file_write(link, &sample));
+    assert_true(path_file_write(paths_file, &sample));
+    struct path_record other = sample;
+    other.rate_bps = 1000000;
+    assert_true(path_file_write(link, &other));
+    assert_true(known(&found) && found.rate_bps == 1000000);
+    assert_true(path_file_read(link, sample.peer, sample.local, &found, &age_ns));
+    assert_int_equal(lstat(link, &status), 0);
+    assert_true(S_ISLNK(status.st_mode));
+    put_text("precious");
+    assert_false(path_file_write(link, &sample));
+    assert_int_equal(unlink(link), 0);
 }
 
 /* Neither waits for a writer, nor takes its place: a device could be there as well. */
@@ -93,6 +159,19 @@ static void a_pipe_is_left_alone(void **state)
     assert_false(path_file_write(paths_file, &sample));
     assert_int_equal(stat(paths_file, &status), 0);
     assert_true(S_ISFIFO(status.st_mode));
+}
+
+static void the_longest_name_is_one(void **state)
+{
+    (void)state;
+    char file[sizeof paths_file + 256];
+    struct path_record found;
+    lh_time age_ns;
+    snprintf(file, sizeof file, "%.*s%0255d", (int)(strrchr(paths_file, '/') + 1 - paths_file), paths_file,
+             0);
+    assert_true(path_file_write(file, &sample));
+    assert_true(path_file_read(file, sample.peer, sample.local, &found, &age_ns));
+    assert_int_equal(unlink(file), 0);
 }
 
 static void where_nothing_can_be_written_nothing_is_left(void **state)
@@ -126,7 +205,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_PATHS_FOLDER(what_is_written_is_read),
         WITH_PATHS_FOLDER(the_age_is_by_the_wall_clock),
-        WITH_PATHS_FOLDER(a_file_of_anything_is_no_error),
+        WITH_PATHS_FOLDER(a_foreign_file_is_read_and_never_written),
+        WITH_PATHS_FOLDER(an_empty_and_a_damaged_file_are_written),
+        WITH_PATHS_FOLDER(links_are_followed),
+        WITH_PATHS_FOLDER(the_longest_name_is_one),
         WITH_PATHS_FOLDER(a_pipe_is_left_alone),
         WITH_PATHS_FOLDER(where_nothing_can_be_written_nothing_is_left),
         cmocka_unit_test(addresses_are_texts),

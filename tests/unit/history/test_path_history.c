@@ -209,10 +209,23 @@ static void a_round_trip_agrees_within_a_factor_of_two(void **state)
     assert_false(path_history_rtt_agrees(1000, LH_TIME_NEVER));
 }
 
+static void a_text_is_known_by_its_beginning(void **state)
+{
+    (void)state;
+    static char text[PATH_HISTORY_TEXT_MAX];
+    history.count = 0;
+    assert_true(path_history_is_text(text, path_history_format(&history, text)));
+    assert_true(path_history_is_text(text, 0));
+    assert_true(path_history_is_text(PATH_HISTORY_BEGINNING, sizeof PATH_HISTORY_BEGINNING - 1));
+    assert_false(path_history_is_text(PATH_HISTORY_BEGINNING, sizeof PATH_HISTORY_BEGINNING - 2));
+    assert_false(path_history_is_text("# comment of another program, which is longer\n", 46));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_line_is_read),
+        cmocka_unit_test(a_text_is_known_by_its_beginning),
         cmocka_unit_test(what_is_malformed_is_skipped_and_the_rest_stays),
         cmocka_unit_test(a_line_that_was_cut_does_not_count),
         cmocka_unit_test(of_two_lines_about_a_path_the_first_counts),

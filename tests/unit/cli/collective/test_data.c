@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "cli/collective/data.c"
 #include "cli/collective/kind.c"
+#include "cli/options/suggest.c"
 
 #include <setjmp.h>
 #include <stdarg.h>

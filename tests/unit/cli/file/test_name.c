@@ -3,8 +3,10 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include "cli/file/digest.c"
 #include "cli/file/name.c"
 #include "cli/terminal/terminal.c"
+#include "cli/terminal/utf8.c"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -62,8 +64,37 @@ static void length_has_a_limit(void **state)
     memset(name, 'a', sizeof name);
     assert_null(cli_file_name_wrong(name, CLI_FILE_NAME_MAX));
     assert_non_null(cli_file_name_wrong(name, CLI_FILE_NAME_MAX + 1));
-    /* With what is put around it, the longest still is a name. */
-    assert_true(1 + CLI_FILE_NAME_MAX + sizeof CLI_PARTIAL_SUFFIX - 1 <= 255);
+}
+
+static const char *partial_of(const char *name)
+{
+    static char out[CLI_FILE_NAME_MAX + 1];
+    return cli_file_name_unfinished(name, CLI_PARTIAL_SUFFIX, out);
+}
+
+/* Up to where .NAME and the suffix fit, that is the name; of longer ones it is short, differs where any of
+ * them differ, and has whole characters. */
+static void unfinished_files_have_names_of_any_name(void **state)
+{
+    char name[CLI_FILE_NAME_MAX + 1] = "", expected[2 * CLI_FILE_NAME_MAX], before[CLI_FILE_NAME_MAX + 1];
+    (void)state;
+    for (size_t length = 1; length <= CLI_FILE_NAME_MAX; length++) {
+        memset(name, 'a', length);
+        name[length] = '\0';
+        snprintf(expected, sizeof expected, ".%s.longhaul-partial", name);
+        snprintf(before, sizeof before, "%s", partial_of(name));
+        assert_true(strlen(before) <= 255);
+        assert_int_equal(strcmp(before, expected) == 0, length <= 237);
+        name[length - 1] = 'b';
+        assert_string_not_equal(before, partial_of(name));
+    }
+    for (int i = 0; i < 85; i++)
+        memcpy(name + 3L * i, "\xE6\xBC\xA2", 3); /* a character of three bytes */
+    assert_null(cli_file_name_wrong(name, strlen(name)));
+    const char *dash = strchr(partial_of(name), '-');
+    assert_int_equal(dash - partial_of(name), 1 + 78); /* 26 of them */
+    memset(name, 0x80, 255);                           /* no text */
+    assert_int_equal(strchr(partial_of(name), '-') - partial_of(name), 1 + 80);
 }
 
 static void names_of_unfinished_files_do_not(void **state)
@@ -81,6 +112,7 @@ int main(void)
         cmocka_unit_test(names_that_lead_elsewhere_do_not),
         cmocka_unit_test(control_characters_do_not),
         cmocka_unit_test(length_has_a_limit),
+        cmocka_unit_test(unfinished_files_have_names_of_any_name),
         cmocka_unit_test(names_of_unfinished_files_do_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

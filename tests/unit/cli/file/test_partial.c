@@ -20,10 +20,13 @@ static int fchmod_or_not(int file, mode_t mode);
 #include "cli/file/digest.c"
 #include "cli/file/disk_space.c"
 #include "cli/file/final_name.c"
+#include "cli/file/name.c"
 #include "cli/file/owned_file.c"
 #include "cli/file/partial.c"
 #include "cli/file/resume.c"
 #include "cli/file/whole_io.c"
+#include "cli/terminal/terminal.c"
+#include "cli/terminal/utf8.c"
 #undef linkat
 #undef renameat2
 #undef fchmod

@@ -123,6 +123,16 @@ static void tells_what_a_file_is_about(void **state)
     (void)state;
     cli_scenario_about(text, strlen(text), about, sizeof about);
     assert_string_equal(about, "One flow, alone on a ca");
+    char whole[200];
+    text = "# Ten AllReduces\n#  of 2.5 MB, between hosts\r\n# that pause. Another sentence.\n";
+    cli_scenario_about(text, strlen(text), whole, sizeof whole);
+    assert_string_equal(whole, "Ten AllReduces of 2.5 MB, between hosts that pause.");
+    text = "; A line without an end\n;\n; Another paragraph.\n";
+    cli_scenario_about(text, strlen(text), whole, sizeof whole);
+    assert_string_equal(whole, "A line without an end");
+    text = "# A line without an end\n[topology]\n# b.\n";
+    cli_scenario_about(text, strlen(text), whole, sizeof whole);
+    assert_string_equal(whole, "A line without an end");
     cli_scenario_about("[a]\n# b\n", 8, about, sizeof about);
     assert_string_equal(about, "");
     cli_scenario_about("#", 1, about, sizeof about);

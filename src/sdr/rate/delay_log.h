@@ -17,8 +17,7 @@
 struct delay_log {
     lh_time minimum_ns; /* shortest round trip; 0: none yet */
     lh_time smoothed_ns;
-    lh_time
-        recent_ns[2]; /* shortest round trips of the last DELAY_LOG_RECENT samples, and of those since */
+    lh_time recent_ns[2]; /* shortest round trips of the last DELAY_LOG_RECENT samples, and since */
     uint64_t samples;
     uint64_t counted;  /* of them: in buckets, which may have come after the first ones */
     uint32_t *buckets; /* DELAY_LOG_BUCKETS, zeroed, of the owner; NULL: no quantiles yet */

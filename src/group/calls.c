@@ -463,6 +463,17 @@ int lh_collective_test(struct lh_collective *op, struct lh_collective_result *re
     return done;
 }
 
+static void fail_pending(const struct lh_collective *op, lh_time timeout_ns)
+{
+    unsigned long long timeout_ms = timeout_ns / LH_NS_PER_MS;
+    uint32_t rank = mesh_awaited(op);
+    if (rank == LH_NO_RANK)
+        lh_fail(LH_ETIMEDOUT, "%s is pending after %llu ms", op->schedule->name, timeout_ms);
+    else
+        lh_fail(LH_ETIMEDOUT, "%s is pending after %llu ms: blocks of rank %u are missing",
+                op->schedule->name, timeout_ms, rank);
+}
+
 int lh_collective_wait(struct lh_collective *op, lh_time timeout_ns, struct lh_collective_result *result)
 {
     if (!op)
@@ -477,8 +488,7 @@ int lh_collective_wait(struct lh_collective *op, lh_time timeout_ns, struct lh_c
     else
         error = wait_until(mesh, is_done, op, timeout_ns);
     if (error == -LH_ETIMEDOUT)
-        lh_fail(LH_ETIMEDOUT, "%s is pending after %llu ms", op->schedule->name,
-                (unsigned long long)(timeout_ns / LH_NS_PER_MS));
+        fail_pending(op, timeout_ns);
     if (!error && result)
         *result = op->result;
     pthread_mutex_unlock(&mesh->lock);

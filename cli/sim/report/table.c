@@ -144,7 +144,7 @@ static void print_run(const struct cli_figures *figures)
 static void print_seeds(const struct cli_sim_results *results)
 {
     char title[48];
-    snprintf(title, sizeof title, "mean over %u seeds", cli_sim_seeds(results, 0));
+    snprintf(title, sizeof title, "over %u seeds", cli_sim_seeds(results, 0));
     const struct cli_column columns[] = {
         {title, 38, true},
         {"mean", 12, false},

@@ -57,7 +57,7 @@ void cli_collective_paths(FILE *out, struct lh_group *group)
 {
     struct lh_group_path slowest = {0}, path;
     uint32_t ranks = lh_group_size(group), slow_from = 0, slow_to = 0;
-    char rate[32], rtt[32];
+    char rate[32], rtt[32] = "unknown";
     for (uint32_t from = 0; from < ranks; from++)
         for (uint32_t to = 0; to < ranks; to++) {
             if (from == to || lh_group_path(group, from, to, &path) != 0 || path.rate_bps == 0 ||
@@ -68,10 +68,11 @@ void cli_collective_paths(FILE *out, struct lh_group *group)
             slow_to = to;
         }
     print_order(out, group);
+    if (slowest.rtt_ns > 0)
+        lh_format_time((double)slowest.rtt_ns * 1e-9, rtt, sizeof rtt);
     if (slowest.rate_bps > 0)
         fprintf(out, "; slowest path %" PRIu32 " to %" PRIu32 ": %s, round trip %s, loss %.2g", slow_from,
-                slow_to, lh_format_rate((double)slowest.rate_bps, rate, sizeof rate),
-                lh_format_time((double)slowest.rtt_ns * 1e-9, rtt, sizeof rtt), slowest.loss);
+                slow_to, lh_format_rate((double)slowest.rate_bps, rate, sizeof rate), rtt, slowest.loss);
     fprintf(out, "\n");
 }
 

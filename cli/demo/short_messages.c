@@ -27,10 +27,12 @@ void cli_demo_short_start(struct cli_demo_short *table)
 {
     char size[LH_FORMAT_MAX], ideal[LH_FORMAT_MAX];
     struct cli_table titles = make_table();
+    double ideal_s = cli_demo_ideal_s(&table->link, table->bytes, 1);
     lh_format_size(table->bytes, size, sizeof size);
-    printf("  The same link, short messages: %u of %s in sequence; ideal time %s each.\n\n",
-           table->messages, size,
-           lh_format_time(cli_demo_ideal_s(&table->link, table->bytes, 1), ideal, sizeof ideal));
+    printf("  The same link, short messages: %u of %s in sequence", table->messages, size);
+    if (isfinite(ideal_s))
+        printf("; ideal time %s each", lh_format_time(ideal_s, ideal, sizeof ideal));
+    fputs(".\n\n", stdout);
     cli_table_titles(&titles);
     cli_table_rule(&titles);
 }
@@ -38,8 +40,12 @@ void cli_demo_short_start(struct cli_demo_short *table)
 static void put_times(struct cli_cell *time, struct cli_cell *times, double seconds, double ideal_s)
 {
     snprintf(time->text, CLI_CELL_MAX, "%.1f ms", 1e3 * seconds);
-    snprintf(times->text, CLI_CELL_MAX, "%.2f", seconds / ideal_s);
-    times->colour = cli_demo_colour(seconds / ideal_s);
+    bool known = isfinite(ideal_s); /* not on a link of unlimited rate */
+    if (known)
+        snprintf(times->text, CLI_CELL_MAX, "%.2f", seconds / ideal_s);
+    else
+        snprintf(times->text, CLI_CELL_MAX, "-");
+    times->colour = known ? cli_demo_colour(seconds / ideal_s) : CLI_PLAIN;
 }
 
 static void update(struct cli_demo_short *table, const struct cli_demo_run *run,

@@ -21,6 +21,7 @@
 #include <longhaul/launch.h>
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -84,7 +85,7 @@ static void write_json(const struct settings *settings, const struct cli_transfe
     cli_json_text(&json, "reliability", cli_group_inside(&settings->group));
     cli_json_text(&json, "reliability_across", cli_group_across(&settings->group, group));
     cli_json_number(&json, "time_s", seconds);
-    cli_json_number(&json, "rate_bps", seconds > 0 ? 8 * moved / seconds : 0);
+    cli_json_number(&json, "rate_bps", seconds > 0 && moved > 0 ? 8 * moved / seconds : NAN);
     cli_json_close(&json, '}');
     cli_json_end(&json);
     cli_output_flush();

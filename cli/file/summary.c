@@ -12,10 +12,32 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+/* A transfer of fewer round trips is over before it could fill a path. */
+#define FEW_ROUND_TRIPS 20u
+
+/* What limited it. `send` chooses neither the size of messages nor how many are in flight: what the library
+ * advises there is of no use. */
+static void print_limit(const struct cli_file_summary *summary)
+{
+    const struct lh_bottleneck_report *report = summary->bottleneck;
+    char words[LH_BOTTLENECK_WORDS_MAX], rtt[LH_FORMAT_MAX];
+    bool brief = report->rtt_ns > 0 && summary->elapsed_ns / report->rtt_ns < FEW_ROUND_TRIPS;
+    lh_bottleneck_words(report, words, sizeof words);
+    if (report->bottleneck == LH_BOTTLENECK_APPLICATION && brief)
+        snprintf(words, sizeof words,
+                 "the round trip (%s: a file of this size is sent before it fills the path)",
+                 lh_format_time(cli_seconds(report->rtt_ns), rtt, sizeof rtt));
+    else if (report->bottleneck == LH_BOTTLENECK_APPLICATION)
+        snprintf(words, sizeof words,
+                 "reading the file (nothing to send for %.0f %% of the time: storage or CPU of this host)",
+                 100 * report->share);
+    printf("limited by: %s\n", words);
+}
+
 void cli_file_summary_print(const struct cli_file_summary *summary)
 {
     char size[LH_FORMAT_MAX], resumed[LH_FORMAT_MAX], elapsed[LH_FORMAT_MAX], rate[LH_FORMAT_MAX];
-    char digest[CLI_DIGEST_TEXT_MAX], words[LH_BOTTLENECK_WORDS_MAX];
+    char digest[CLI_DIGEST_TEXT_MAX];
     double seconds = cli_seconds(summary->elapsed_ns);
     uint64_t moved = summary->size_bytes - summary->resumed_bytes;
     lh_format_size(summary->size_bytes, size, sizeof size);
@@ -25,7 +47,9 @@ void cli_file_summary_print(const struct cli_file_summary *summary)
     printf("%s %s: %s", summary->done, summary->name, size);
     if (summary->resumed_bytes)
         printf(" (%s resumed)", resumed);
-    printf(" in %s, %s", elapsed, rate);
+    printf(" in %s", elapsed);
+    if (moved > 0 && seconds > 0)
+        printf(", %s", rate);
     if (summary->stats && summary->stats->tx_packets)
         printf(", %.2g %% retransmitted",
                100 * (double)summary->stats->tx_retransmitted_packets / (double)summary->stats->tx_packets);
@@ -37,7 +61,7 @@ void cli_file_summary_print(const struct cli_file_summary *summary)
                cli_plural((double)summary->recovered));
     printf(", xxh3-128 %s\n", cli_digest_text(summary->digest, digest));
     if (moved && summary->bottleneck && summary->bottleneck->bottleneck != LH_BOTTLENECK_NONE)
-        printf("limited by: %s\n", lh_bottleneck_words(summary->bottleneck, words, sizeof words));
+        print_limit(summary);
     cli_output_flush();
 }
 

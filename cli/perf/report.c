@@ -174,7 +174,8 @@ static void put_control(struct cli_json *json, const struct cli_perf_result *res
     double remembered_bps = (double)congestion->remembered_rate_bps;
     cli_json_text(json, "congestion", congestion->controller);
     cli_json_text(json, "limited_by", lh_bottleneck_name(result->bottleneck.bottleneck));
-    cli_json_number(json, "queueing_delay_p99_s", congestion->feedback ? queueing_s : NAN);
+    bool timed = congestion->feedback && congestion->rtt_minimum_ns > 0;
+    cli_json_number(json, "queueing_delay_p99_s", timed ? queueing_s : NAN);
     cli_json_number(json, "remembered_rate_bps", remembered_bps > 0 ? remembered_bps : NAN);
 }
 

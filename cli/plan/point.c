@@ -98,6 +98,8 @@ int cli_plan_point(const struct cli_plan_order *order, unsigned size, unsigned l
     }
     if (status == CLI_PROCEED && point->plan.best != LH_PLAN_NONE)
         status = add_row(point, &point->plan.choices[point->plan.best].scheme, true);
+    if (status == CLI_PROCEED && point->plan.runner_up != LH_PLAN_NONE && !given->count)
+        status = add_row(point, &point->plan.choices[point->plan.runner_up].scheme, false);
     if (status == CLI_PROCEED)
         status = cli_plan_worst(order, point);
     return status == CLI_PROCEED ? cli_plan_deadline(order, point) : status;

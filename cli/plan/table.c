@@ -103,9 +103,9 @@ static void print_messages(const struct cli_plan_order *order, const struct cli_
 /* ---- one point --------------------------------------------------------------------------------------- */
 
 static const struct cli_column scheme_columns[] = {
-    {"", 1, true},          {"scheme", 18, true},   {"mean", 7, false},  {"in Longhaul", 7, false},
-    {"p50", 7, false},      {"p99", 7, false},      {"p99.9", 7, false}, {"× ideal", 7, false},
-    {"overhead", 8, false}, {"fallback", 8, false}, {"cores", 5, false}, {NULL, 0, false},
+    {"", 1, true},          {"scheme", 18, true},   {"formula", 7, false}, {"mean", 7, false},
+    {"p50", 7, false},      {"p99", 7, false},      {"p99.9", 7, false},   {"× ideal", 7, false},
+    {"overhead", 8, false}, {"fallback", 8, false}, {"cores", 5, false},   {NULL, 0, false},
 };
 
 static void print_row(const struct cli_table *table, const struct cli_plan_row *row)
@@ -216,10 +216,10 @@ void cli_plan_table(const struct cli_plan_order *order, const struct cli_plan_po
     if (means_differ(point))
         print_sentences(
             point->question.timing == LH_MODEL_TIMING_PAPER
-                ? "mean: formula of the SDR-RDMA paper, which retransmits all of a failed submessage. "
+                ? "formula: the mean by the SDR-RDMA paper, which retransmits all of a failed submessage. "
                   "Other columns: "
                   "the paper's timing with Longhaul's repair.\n"
-                : "mean: formula of the SDR-RDMA paper. Other columns: the protocol as implemented.\n");
+                : "formula: the mean by the SDR-RDMA paper. Other columns: the protocol as implemented.\n");
     putchar('\n');
     print_sentences(lh_plan_verdict(&point->question, &point->plan, verdict, sizeof verdict));
     if (cli_plan_loses_much(point))

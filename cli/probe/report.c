@@ -54,7 +54,8 @@ static void print_size(const struct cli_table *table, const struct lh_probe_size
     snprintf(cells[1].text, CLI_CELL_MAX, "%" PRIu32, size->trial_count - trials_left_out(size));
     snprintf(cells[2].text, CLI_CELL_MAX, "%" PRIu64, loss->sent);
     snprintf(cells[3].text, CLI_CELL_MAX, "%" PRIu64, loss->lost);
-    format_share(size->reorder, cells[8].text);
+    if (loss->sent > loss->lost)
+        format_share(size->reorder, cells[8].text);
     if (loss->sent) {
         format_share(loss->loss, cells[4].text);
         snprintf(cells[5].text, CLI_CELL_MAX, "%s to %s", format_share(loss->loss_low, low),
@@ -135,7 +136,7 @@ static void print_order(FILE *out, const struct lh_probe_result *result)
                 " packets and %s.\n",
                 format_share(result->reorder, share), result->reorder_extent_mean,
                 result->reorder_extent_max, format_time(result->reorder_late_max_ns, late));
-    else
+    else if (result->received > 0)
         fputs("  No reordering.\n", out);
     if (result->duplicate > 0)
         fprintf(out, "  Duplicated: %s of received packets.\n", format_share(result->duplicate, share));

@@ -70,10 +70,10 @@ struct lh_collective_options {
 LH_API void lh_collective_options_init(struct lh_collective_options *options);
 
 /* Start a collective. options: NULL: the defaults. *op is freed with lh_collective_free(), also after an
- * error of the operation. count: elements; of the collectives with a part per rank, of each part. in and out
- * do not overlap, but as `in place` says. -LH_EINVAL: an argument, which the message names, is out of range,
- * or NULL where it is needed, and -LH_ENOMEM: the others wait for this rank until it calls again; -LH_EPEER:
- * a rank has failed, which the message names (lh_group_shrink(3)). */
+ * error of the operation. count: elements; of the collectives with a part per rank, of each part. -LH_EINVAL:
+ * an argument, which the message names, is out of range, or NULL where it is needed, or in and out overlap in
+ * another way than `in place` says, and -LH_ENOMEM: the others wait for this rank until it calls again;
+ * -LH_EPEER: a rank has failed, which the message names (lh_group_shrink(3)). */
 
 /* out[count]: of all ranks' in[count]. In place: in == out. */
 LH_API int lh_allreduce(struct lh_group *group, const void *in, void *out, size_t count, enum lh_type type,

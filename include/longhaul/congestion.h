@@ -148,6 +148,7 @@ struct lh_congestion_report {
     lh_time rtt_minimum_ns;        /* shortest round trip of a data packet; 0: none yet */
     lh_time queueing_delay_ns;     /* above that, smoothed */
     lh_time queueing_delay_p99_ns; /* not exceeded by 99 % of the reports; a quarter of an octave exact */
+    lh_time queueing_delay_min_ns; /* of the last reports, 32 to 64: a queue that stands; 0 before */
     uint64_t sent_bytes;           /* in all */
     uint64_t arrived_bytes;
     uint64_t lost_bytes;

@@ -76,7 +76,7 @@ struct lh_plan_choice {
 /* All choices compared, and indices of that list. About 60 KiB. */
 struct lh_plan {
     uint32_t best;      /* LH_PLAN_NONE: nothing is within the limits */
-    uint32_t runner_up; /* the best of the other kind, retransmission or parity; LH_PLAN_NONE */
+    uint32_t runner_up; /* the fastest other scheme with such chunks, within the limits; LH_PLAN_NONE */
     uint32_t unlimited; /* the best without limits */
     uint32_t count;
     struct lh_plan_choice choices[LH_PLAN_CHOICES_MAX];

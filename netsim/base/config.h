@@ -158,12 +158,12 @@ struct netsim_transport_config {
     uint32_t header_bytes; /* on the wire, of each data packet: Ethernet, IP, UDP, BTH, RETH, iCRC, FCS … */
     uint32_t ack_bytes; /* on the wire; 0: no acknowledgements: flows are datagrams, nothing is repeated */
     uint64_t window_bytes;   /* payload in flight of one flow; 0: no limit; NETSIM_WINDOW_BDP */
-    netsim_time deadline_ps; /* XP: of each message */
+    netsim_time deadline_ps; /* XP: of each message; NETSIM_NEVER: by its path */
     bool one_queue_pair;     /* sr, irn, gbn: of all flows from one host to another, see queue_pair.h */
     double rto;              /* retransmission timeout, in round trips of the flow (never below 1) */
     netsim_time rto_min_ps;  /* no timeout is shorter; nor shorter than a microsecond */
     netsim_time rto_low_ps;  /* irn: with at most rto_low_packets in flight, */
-    netsim_time rto_high_ps; /* and with more */
+    netsim_time rto_high_ps; /* and with more; NETSIM_NEVER, of either: by the flow's path */
     uint32_t rto_low_packets;
     uint32_t retries;         /* consecutive timeouts that a flow survives; 0: any number */
     uint32_t reorder_packets; /* lost: more than this number of later packets have arrived */

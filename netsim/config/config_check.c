@@ -92,7 +92,8 @@ static int check_transport(const struct netsim_transport_config *transport)
             LH_ERANGE,
             "transport.payload (%u) and transport.header (%u) make a packet of over %u bytes (lower one)",
             transport->payload_bytes, transport->header_bytes, FRAME_MAX);
-    if (transport->kind == NETSIM_IRN && transport->rto_low_ps > transport->rto_high_ps)
+    bool given = transport->rto_low_ps != NETSIM_NEVER && transport->rto_high_ps != NETSIM_NEVER;
+    if (transport->kind == NETSIM_IRN && given && transport->rto_low_ps > transport->rto_high_ps)
         return lh_fail(LH_EINVAL,
                        "transport.rto_low (%" PRIu64 " ps) is above transport.rto_high (%" PRIu64
                        " ps) (swap them)",

@@ -176,8 +176,9 @@
       transport.header_bytes, 0, 500, NULL, 0)                                                             \
     X("transport.ack", "size", "64", "an acknowledgement; 0: none, and no retransmission", SIZE32,         \
       transport.ack_bytes, 0, 65000, NULL, 0)                                                              \
-    X("transport.deadline", "time", "10ms", "xp: a message ends with what has come", TIME,                 \
-      transport.deadline_ps, 1, NETSIM_SPAN_MAX, NULL, 0)                                                  \
+    X("transport.deadline", "time", "path",                                                                \
+      "xp: a message ends with what has come; path: after 10ms, or twice its time alone if that is more",  \
+      TIME, transport.deadline_ps, 1, NETSIM_SPAN_MAX, "path", NETSIM_NEVER)                               \
     X("transport.queue_pair", "flow|peer", "flow",                                                         \
       "sr, irn, gbn: each flow has one of its own, or all flows from one host to another are its "         \
       "messages, in order",                                                                                \
@@ -190,10 +191,12 @@
       transport.rto, 1, 1000000, NULL, 0)                                                                  \
     X("transport.rto_min", "time", "320us", "no timeout is shorter; queues may delay an answer so long",   \
       TIME, transport.rto_min_ps, 0, NETSIM_SPAN_MAX, NULL, 0)                                             \
-    X("transport.rto_low", "time", "100us", "irn: timeout with few packets in flight", TIME,               \
-      transport.rto_low_ps, 0, NETSIM_SPAN_MAX, NULL, 0)                                                   \
-    X("transport.rto_high", "time", "320us", "irn: timeout with more", TIME, transport.rto_high_ps, 0,     \
-      NETSIM_SPAN_MAX, NULL, 0)                                                                            \
+    X("transport.rto_low", "time", "path",                                                                 \
+      "irn: timeout with few packets in flight; path: 100us, or 3 round trips of the empty path if more",  \
+      TIME, transport.rto_low_ps, 0, NETSIM_SPAN_MAX, "path", NETSIM_NEVER)                                \
+    X("transport.rto_high", "time", "path",                                                                \
+      "irn: timeout with more; path: 320us, or 3 round trips, or rto_low if more", TIME,                   \
+      transport.rto_high_ps, 0, NETSIM_SPAN_MAX, "path", NETSIM_NEVER)                                     \
     X("transport.rto_low_packets", "count", "3", "irn: limit of few packets", COUNT,                       \
       transport.rto_low_packets, 0, 1000000000, NULL, 0)                                                   \
     X("transport.retries", "count", "7", "consecutive timeouts before a flow fails; none: it never does",  \

@@ -66,10 +66,26 @@ static bool has_few_in_flight(const struct netsim_transport *transport, uint32_t
     return netsim_queue_pair_has_few(transport, number, transport->config.rto_low_packets);
 }
 
+/* IRN's own (section 4.1), for datacenters; on a longer path they would end before any acknowledgement can
+ * come, and each flow would fail. */
+#define IRN_LOW_PS  (100 * NETSIM_PS_PER_US)
+#define IRN_HIGH_PS (320 * NETSIM_PS_PER_US)
+#define IRN_ROUNDS  3u
+
+static netsim_time later(netsim_time one, netsim_time other)
+{
+    return one > other ? one : other;
+}
+
 static netsim_time irn_timeout_ps(const struct netsim_transport *transport, uint32_t number)
 {
-    netsim_time wait_ps =
-        has_few_in_flight(transport, number) ? transport->config.rto_low_ps : transport->config.rto_high_ps;
+    netsim_time rounds_ps = IRN_ROUNDS * transport->flows[number].sender.base_rtt_ps;
+    netsim_time low_ps = transport->config.rto_low_ps, high_ps = transport->config.rto_high_ps;
+    if (low_ps == NETSIM_NEVER) /* then rto_high is that, too, or what is given, which bounds it */
+        low_ps = high_ps < later(IRN_LOW_PS, rounds_ps) ? high_ps : later(IRN_LOW_PS, rounds_ps);
+    if (high_ps == NETSIM_NEVER)
+        high_ps = later(later(IRN_HIGH_PS, rounds_ps), low_ps);
+    netsim_time wait_ps = has_few_in_flight(transport, number) ? low_ps : high_ps;
     return wait_ps > TIMEOUT_MIN_PS ? wait_ps : TIMEOUT_MIN_PS;
 }
 

@@ -20,10 +20,21 @@ static bool is_sent(const struct netsim_sender *sender)
     return sender->next == sender->packets;
 }
 
+#define DEADLINE_PS (10 * NETSIM_PS_PER_MS)
+
+/* One that is shorter than the path would end each message before a byte of it can come. */
+static netsim_time deadline_ps(const struct netsim_transport *transport, uint32_t flow)
+{
+    netsim_time alone_ps = transport->flows[flow].ideal_ps;
+    if (transport->config.deadline_ps != NETSIM_NEVER)
+        return transport->config.deadline_ps;
+    return 2 * alone_ps > DEADLINE_PS ? 2 * alone_ps : DEADLINE_PS;
+}
+
 static void begin_turn(struct netsim_transport *transport, uint32_t flow)
 {
     netsim_event_schedule(&transport->network->events, transport->first_timer_event + flow,
-                          transport->network->now_ps + transport->config.deadline_ps);
+                          transport->network->now_ps + deadline_ps(transport, flow));
 }
 
 static void end(struct netsim_transport *transport, uint32_t number)

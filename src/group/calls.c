@@ -65,6 +65,61 @@ static int check_memory(const struct lh_group *group, const struct op_request *r
     return error;
 }
 
+/* ---- overlaps ---------------------------------------------------------------------------------------- */
+
+/* Bytes; SIZE_MAX where they exceed what can be addressed, which is refused later. */
+static size_t extent_of(const size_t *counts, size_t count, uint32_t ranks, size_t element_bytes)
+{
+    size_t elements = 0, bytes;
+    for (uint32_t r = 0; r < ranks; r++)
+        if (__builtin_add_overflow(elements, counts ? counts[r] : count, &elements))
+            return SIZE_MAX;
+    return __builtin_mul_overflow(elements, element_bytes, &bytes) ? SIZE_MAX : bytes;
+}
+
+struct extents {
+    size_t in, out;
+    size_t part;      /* from out to the place of this rank's part, where in may be: in place */
+    const char *form; /* that, in words; NULL: there is none */
+};
+
+static struct extents extents_of(const struct lh_group *group, const struct op_request *request)
+{
+    enum collective what = request->collective;
+    size_t element_bytes = lh_type_bytes(request->type);
+    bool parts_in =
+        what == COLLECTIVE_REDUCE_SCATTER || what == COLLECTIVE_SCATTER || what == COLLECTIVE_ALLTOALL;
+    bool parts_out =
+        what == COLLECTIVE_ALLGATHER || what == COLLECTIVE_GATHER || what == COLLECTIVE_ALLTOALL;
+    struct extents extents = {
+        .in = extent_of(request->in_counts, request->count, parts_in ? group->size : 1, element_bytes),
+        .out = extent_of(request->out_counts, request->count, parts_out ? group->size : 1, element_bytes),
+        .form = request->in_place ? "in == out" : NULL,
+    };
+    if (request->in_place && parts_out) {
+        extents.part = extent_of(request->out_counts, request->count, group->rank, element_bytes);
+        extents.form = "in at this rank's part of out";
+    }
+    return extents;
+}
+
+/* In place is one way to overlap, all others would read what has been overwritten. */
+static int check_overlap(const struct lh_group *group, const struct op_request *request, const char *name)
+{
+    uintptr_t in = (uintptr_t)request->in, out = (uintptr_t)request->out;
+    if (!request->needs_in || !request->needs_out || !request->in || !request->out)
+        return 0;
+    const struct extents extents = extents_of(group, request);
+    if (extents.in == SIZE_MAX || extents.out == SIZE_MAX)
+        return 0;
+    uintptr_t apart = in > out ? in - out : out - in;
+    bool overlap = extents.in > 0 && extents.out > 0 && apart < (in > out ? extents.out : extents.in);
+    if (!overlap || (extents.form && in >= out && apart == extents.part))
+        return 0;
+    return lh_fail(LH_EINVAL, "%s: in and out overlap (use two buffers%s%s)", name,
+                   extents.form ? ", or " : "", extents.form ? extents.form : "");
+}
+
 static int check(const struct lh_group *group, const struct op_request *request, struct lh_collective **op)
 {
     const char *name = call_name(request->collective, request->form);
@@ -85,8 +140,9 @@ static int check(const struct lh_group *group, const struct op_request *request,
     error = check_memory(group, request);
     if (error)
         return error;
-    if (request->in && request->in == request->out && !request->in_place)
-        return lh_fail(LH_EINVAL, "%s: input and output are the same memory (use two buffers)", name);
+    error = check_overlap(group, request, name);
+    if (error)
+        return error;
     return request->options ? check_options(group, request->options) : 0;
 }
 
@@ -463,6 +519,17 @@ int lh_collective_test(struct lh_collective *op, struct lh_collective_result *re
     return done;
 }
 
+static void fail_pending(const struct lh_collective *op, lh_time timeout_ns)
+{
+    unsigned long long timeout_ms = timeout_ns / LH_NS_PER_MS;
+    uint32_t rank = mesh_awaited(op);
+    if (rank == LH_NO_RANK)
+        lh_fail(LH_ETIMEDOUT, "%s is pending after %llu ms", op->schedule->name, timeout_ms);
+    else
+        lh_fail(LH_ETIMEDOUT, "%s is pending after %llu ms: blocks of rank %u are missing",
+                op->schedule->name, timeout_ms, rank);
+}
+
 int lh_collective_wait(struct lh_collective *op, lh_time timeout_ns, struct lh_collective_result *result)
 {
     if (!op)
@@ -477,8 +544,7 @@ int lh_collective_wait(struct lh_collective *op, lh_time timeout_ns, struct lh_c
     else
         error = wait_until(mesh, is_done, op, timeout_ns);
     if (error == -LH_ETIMEDOUT)
-        lh_fail(LH_ETIMEDOUT, "%s is pending after %llu ms", op->schedule->name,
-                (unsigned long long)(timeout_ns / LH_NS_PER_MS));
+        fail_pending(op, timeout_ns);
     if (!error && result)
         *result = op->result;
     pthread_mutex_unlock(&mesh->lock);

@@ -22,15 +22,41 @@ static bool is_connected(const void *what)
     return true;
 }
 
+static bool is_silent(const struct link *link)
+{
+    return !link->hello;
+}
+
+static bool is_deaf(const struct link *link)
+{
+    return link->hello && !link->error && !link_is_flushed(link);
+}
+
+#define RANKS_TEXT_MAX 64
+
+/* " 1, 2", cut off. Returns how many. */
+static uint32_t list_ranks(const struct mesh *mesh, bool (*is)(const struct link *link),
+                           char out[RANKS_TEXT_MAX])
+{
+    size_t used = 0;
+    uint32_t count = 0;
+    out[0] = '\0';
+    for (uint32_t r = 0; r < mesh->size && used < RANKS_TEXT_MAX - 16; r++)
+        if (r != mesh->rank && is(&mesh->links[r]))
+            used += (size_t)snprintf(out + used, RANKS_TEXT_MAX - used, "%s %u", count++ ? "," : "", r);
+    return count;
+}
+
+/* Those that send nothing; and if all do, those that receive nothing: a path may carry one way only. */
 static int fail_missing(const struct mesh *mesh)
 {
-    char ranks[64] = "";
-    size_t used = 0;
-    uint32_t missing = 0;
-    for (uint32_t r = 0; r < mesh->size && used < sizeof ranks - 16; r++)
-        if (r != mesh->rank && !mesh->links[r].hello)
-            used += (size_t)snprintf(ranks + used, sizeof ranks - used, "%s %u", missing++ ? "," : "", r);
-    return lh_fail(LH_ETIMEDOUT, "group of %u: no packets from rank%s%s (start %s, or let UDP pass)",
+    char ranks[RANKS_TEXT_MAX];
+    uint32_t missing = list_ranks(mesh, is_silent, ranks);
+    if (missing > 0)
+        return lh_fail(LH_ETIMEDOUT, "group of %u: no packets from rank%s%s (start %s, or let UDP pass)",
+                       mesh->size, missing > 1 ? "s" : "", ranks, missing > 1 ? "them" : "it");
+    missing = list_ranks(mesh, is_deaf, ranks);
+    return lh_fail(LH_ETIMEDOUT, "group of %u: no acknowledgement from rank%s%s (let UDP pass to %s)",
                    mesh->size, missing > 1 ? "s" : "", ranks, missing > 1 ? "them" : "it");
 }
 

@@ -2,6 +2,7 @@
 #include "group/link.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -10,6 +11,7 @@
 #include "base/copy.h"
 #include "base/earlier.h"
 #include "base/error.h"
+#include "base/last_error.h"
 
 /* Sends in flight: a peer's buffers twice, so that the next are there when it posts them again. */
 #define SMALL_SENDS_MAX 512u
@@ -41,6 +43,14 @@ uint32_t link_queue_places(bool bounded)
     return LINK_SMALL_PLACES + LINK_BULK_PLACES + SMALL_SENDS_MAX + BULK_SENDS_MAX +
            LINK_SMALL_PLACES + /* control messages beyond the bounds of others */
            (bounded ? LINK_BULK_PLACES + BULK_SENDS_MAX : 0);
+}
+
+/* The connection's error, with the rank at its other end. */
+static int fail_named(const struct link *link, int error)
+{
+    char reason[LH_ERROR_TEXT_BYTES];
+    snprintf(reason, sizeof reason, "%s", lh_last_error());
+    return lh_fail((enum lh_error) - error, "group: rank %u: %s", link->rank, reason);
 }
 
 /* ---- opening ----------------------------------------------------------------------------------------- */
@@ -181,7 +191,8 @@ static int attach_lane(struct link *link, enum lane lane, const uint8_t *blob, s
                        "group: reliability is bounded at one end of the link to rank %u alone (give all "
                        "ranks the same)",
                        link->rank);
-    return connection ? lh_attach(connection, blob, bytes) : 0;
+    int error = connection ? lh_attach(connection, blob, bytes) : 0;
+    return error ? fail_named(link, error) : 0;
 }
 
 int link_attach(struct link *link, const uint8_t *blob, size_t bytes)
@@ -307,7 +318,7 @@ int link_send(struct link *link, enum lane lane, const struct link_message *in)
         lh_sendmsg(link->lanes[lane].connection, &message, in->owner || losable ? &sent->request : NULL);
     if (error) {
         sent_give(&link->copies, sent);
-        return error;
+        return error == -LH_EAGAIN ? error : fail_named(link, error);
     }
     if (in->owner)
         sent_add(in->owner, sent);
@@ -419,9 +430,10 @@ static int post(struct bounce *bounce)
     int error = lh_post_recv(lane->connection, bounce->memory, place_bytes(link, bounce->lane),
                              link->registered, link->queue, (uint64_t)(uintptr_t)bounce,
                              bounce->lane == LANE_BOUNDED ? &bounce->request : NULL);
-    if (!error)
-        lane->posted_places++;
-    return error;
+    if (error)
+        return fail_named(link, error);
+    lane->posted_places++;
+    return 0;
 }
 
 /* Blocks that a peer may have on their way: all while its round trip is unknown. */

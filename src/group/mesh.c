@@ -35,12 +35,18 @@ static void announce(struct lh_group *group, uint32_t operation, const struct no
             link_send_control(group_link(group, r), &tag, body, bytes);
 }
 
-/* Of a rank that has failed, or has left while something of it is needed. */
-static void fail_with(struct lh_collective *op, uint32_t rank, int error)
+static struct notice notice_of(const struct lh_collective *op, uint32_t rank, int error)
 {
     struct notice notice = {.error = error, .rank = rank};
     snprintf(notice.text, sizeof notice.text, "%s: rank %u has %s: %s", op->schedule->name, rank,
              error == -LH_ECLOSED ? "left the group" : "failed", lh_strerror(error));
+    return notice;
+}
+
+/* Of a rank that has failed, or has left while something of it is needed. */
+static void fail_with(struct lh_collective *op, uint32_t rank, int error)
+{
+    const struct notice notice = notice_of(op, rank, error);
     op_fail(op, mesh_now(op->group->mesh), &notice);
     if (error == -LH_ECLOSED) /* others may need nothing of it, and do of this rank */
         announce(op->group, op->number, &notice);
@@ -207,15 +213,30 @@ static void deliver_late_signature(struct lh_group *group, uint32_t rank, const 
     announce(group, message->tag.operation, &notice);
 }
 
+/* What the connections to a rank end with. */
+static bool ends_link(int error)
+{
+    return error == -LH_EPEER || error == -LH_ECLOSED || error == -LH_EPROTOCOL || error == -LH_EPATH;
+}
+
+/* Of what an operation called. rank: whose link failed, or whom it is about; LH_NO_RANK: no one. */
+static void fail_call(struct lh_collective *op, int error, uint32_t rank)
+{
+    if (rank == LH_NO_RANK || !ends_link(error)) {
+        mesh_abort(op, error, rank, lh_last_error());
+        return;
+    }
+    const struct notice notice = notice_of(op, rank, error);
+    on_link_failed(op->group->mesh, group_link(op->group, rank), error, true);
+    mesh_abort(op, error, rank, notice.text);
+}
+
 static void run(struct lh_collective *op, lh_time now)
 {
-    struct mesh *mesh = op->group->mesh;
     uint32_t rank;
     int error = op_run(op, now, &rank);
-    if (error == -LH_EPEER || error == -LH_ECLOSED || error == -LH_EPROTOCOL)
-        on_link_failed(mesh, group_link(op->group, rank), error, true);
     if (error)
-        mesh_abort(op, error, rank, lh_last_error());
+        fail_call(op, error, rank);
 }
 
 static int take_piece(struct lh_collective *op, uint32_t rank, struct message *message)
@@ -505,9 +526,8 @@ void mesh_on_entries(struct mesh *mesh, const struct lh_completion *entries, uin
 
 /* ---- operations -------------------------------------------------------------------------------------- */
 
-static void on_deadline_expired(struct lh_collective *op)
+uint32_t mesh_awaited(const struct lh_collective *op)
 {
-    char text[LH_COLLECTIVE_MESSAGE_MAX];
     uint32_t rank = LH_NO_RANK;
     for (uint32_t r = 0; r < op->group->size && rank == LH_NO_RANK; r++)
         if (op->peers[r].left > 0 && !op->peers[r].agreed)
@@ -515,6 +535,13 @@ static void on_deadline_expired(struct lh_collective *op)
     for (uint32_t r = 0; r < op->group->size && rank == LH_NO_RANK; r++)
         if (op->peers[r].left > 0)
             rank = r;
+    return rank;
+}
+
+static void on_deadline_expired(struct lh_collective *op)
+{
+    char text[LH_COLLECTIVE_MESSAGE_MAX];
+    uint32_t rank = mesh_awaited(op);
     if (rank == LH_NO_RANK)
         snprintf(text, sizeof text, "%s: deadline passed", op->schedule->name);
     else
@@ -608,12 +635,14 @@ void mesh_begin(struct lh_collective *op)
 {
     struct mesh *mesh = op->group->mesh;
     lh_time now = mesh_now(mesh);
-    int error = op_begin(op, now);
-    fail_overflowed(mesh);
+    uint32_t rank;
+    int error = op_begin(op, now, &rank);
     if (error) {
-        mesh_abort(op, error, error == -LH_ERANGE ? op->group->rank : LH_NO_RANK, lh_last_error());
+        fail_call(op, error, rank);
+        fail_overflowed(mesh);
         return;
     }
+    fail_overflowed(mesh);
     for (uint32_t r = 0; r < op->group->size && mesh->ahead.queues > 0; r++)
         if (r != op->group->rank)
             deliver_early(mesh, group_link(op->group, r), op->group->id, op->number);

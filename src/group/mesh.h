@@ -19,6 +19,8 @@ uint32_t mesh_poll(struct mesh *mesh);
 lh_time mesh_next_deadline(const struct mesh *mesh);
 /* Begins an operation; it has its number, and is in the list of its group. */
 void mesh_begin(struct lh_collective *op);
+/* The rank that it waits for: one that has not begun, else one whose blocks are missing; LH_NO_RANK: none. */
+uint32_t mesh_awaited(const struct lh_collective *op);
 /* Ends an operation, if it is running, at all ranks. */
 void mesh_abort(struct lh_collective *op, int error, uint32_t rank, const char *text);
 /* Tells the others, once, that a rank of the mesh has failed for this one, which calls nothing with it any

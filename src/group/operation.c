@@ -422,7 +422,7 @@ int op_unload(struct lh_collective *op, uint32_t rank, uint32_t piece)
 
 /* ---- running ----------------------------------------------------------------------------------------- */
 
-int op_begin(struct lh_collective *op, lh_time now)
+int op_begin(struct lh_collective *op, lh_time now, uint32_t *rank)
 {
     const struct tag tag = {.group = op->group->id, .kind = TAG_SIGNATURE, .operation = op->number};
     uint8_t body[SIGNATURE_BYTES];
@@ -432,19 +432,24 @@ int op_begin(struct lh_collective *op, lh_time now)
     if (own > 0)
         lh_copy(to, from, (size_t)own);
     op->result.started_ns = now;
+    *rank = LH_NO_RANK;
     int refused = deadlines_begin(op); /* first: all ranks count an operation, also one that fails */
     if (!refused && op->bounded)
         refused = bounded_begin(op);
-    if (refused)
+    if (refused) {
+        *rank = refused == -LH_ERANGE ? op->group->rank : LH_NO_RANK;
         return refused;
+    }
     for (uint32_t r = 0; r < op->group->size; r++) {
         if (!has_peer(op, r))
             continue;
         const struct signature signature = signature_for(op, r);
         signature_encode(&signature, body);
         int error = link_send_control(group_link(op->group, r), &tag, body, sizeof body);
-        if (error && error != -LH_EPEER && error != -LH_ECLOSED) /* the others wait for theirs */
+        if (error && error != -LH_EPEER && error != -LH_ECLOSED) { /* the others wait for theirs */
+            *rank = r;
             return error;
+        }
     }
     return 0;
 }

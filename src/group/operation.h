@@ -110,8 +110,9 @@ struct op_request {
 /* Makes an operation, which has not begun. -LH_EINVAL, -LH_ENOMEM. */
 int op_create(struct lh_group *group, const struct op_request *request, const struct schedule *schedule,
               struct lh_collective **op);
-/* Sends signatures and the first pieces. 0, or what ends it: then call op_fail(). */
-int op_begin(struct lh_collective *op, lh_time now);
+/* Sends signatures and the first pieces. 0, or what ends it, and *rank says whose link failed, or who is the
+ * cause; LH_NO_RANK: no one. Then call op_fail(). */
+int op_begin(struct lh_collective *op, lh_time now, uint32_t *rank);
 /* The signature of a rank. 0; -LH_EPROTOCOL: it differs, and text[size] says how. */
 int op_on_signature(struct lh_collective *op, uint32_t rank, const struct signature *signature, char *text,
                     size_t size);

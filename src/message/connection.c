@@ -394,10 +394,13 @@ static void fill_bottleneck(const struct lh_connection *c, const struct lh_conge
         .at_most = report->feedback && c->attr.rate_max_bps != 0 && pace_bps >= c->attr.rate_max_bps,
         .emulated = link_bps != 0,
         .queue_known = report->feedback,
+        .standing_ns = report->queueing_delay_min_ns,
         .receiver_slow = report->receiver_rate_bps != 0,
     };
     const struct bottleneck_times times = bottleneck_times_of(report->limited_ns, &c->tx.waits);
-    uint64_t own_bps = report->feedback ? report->bandwidth_bps : pace_bps;
+    uint64_t own_bps = facts.at_most      ? c->attr.rate_max_bps
+                       : report->feedback ? report->bandwidth_bps
+                                          : pace_bps;
     *out = (struct lh_bottleneck_report){
         .rate_bps = lower_rate(own_bps, link_bps),
         .rtt_ns = report->feedback ? report->rtt_minimum_ns : c->path.rtt_minimum_ns,

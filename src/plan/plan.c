@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "plan/plan_list.h"
@@ -11,6 +12,9 @@
 /* bench/run coding: (32, 8) over 128 MiB, one core of an AMD EPYC (docs/erasure-codes.md, "Numbers"). */
 #define MDS_BYTES_PER_S 14.6e9
 #define XOR_BYTES_PER_S 20.9e9
+
+/* Of what is shown beside the best nothing is faster, but for what rounding hides. */
+#define NEXT_TIE 0.0005
 
 #define SEGMENT_BYTES ((uint64_t)4 << 20) /* lh_attr.slot_bytes, unless told */
 
@@ -140,18 +144,30 @@ int lh_plan_weigh(const struct lh_plan_question *question, const struct lh_model
 struct view {
     const struct scheme_entry *const *table;
     uint32_t allowed;
-    bool repeats; /* schemes that send again */
-    bool codes;   /* schemes that send parity */
+    const struct lh_plan_choice *besides; /* alternatives to it; NULL: all */
+    double tie;                           /* slower by that counts as equal: the cheaper is chosen */
 };
 
-static bool codes(const struct scheme_entry *const *table, const struct lh_plan_choice *choice)
+/* With chunks of the same size another scheme, or the one of the same kind that tables show: its neighbours
+ * tell nothing. */
+static bool is_alternative(const struct scheme_entry *const *table, const struct lh_plan_choice *choice,
+                           const struct lh_plan_choice *best)
 {
-    return plan_list_find(table, choice->scheme.kind)->shown.codes;
+    char one[LH_MODEL_SCHEME_TEXT_MAX], other[LH_MODEL_SCHEME_TEXT_MAX];
+    const char *shown = plan_list_find(table, choice->scheme.kind)->shown.compared;
+    if (choice->chunk_bytes != best->chunk_bytes)
+        return false;
+    if (choice->scheme.kind != best->scheme.kind)
+        return true;
+    lh_model_scheme_format(&choice->scheme, one, sizeof one);
+    lh_model_scheme_format(&best->scheme, other, sizeof other);
+    return shown && strcmp(one, shown) == 0 && strcmp(one, other) != 0;
 }
 
-static bool is_seen(const struct lh_plan_choice *choice, struct view view)
+static bool is_seen(const struct lh_plan_choice *choice, const struct view *view)
 {
-    return (choice->breaks & ~view.allowed) == 0 && (codes(view.table, choice) ? view.codes : view.repeats);
+    return (choice->breaks & ~view->allowed) == 0 &&
+           (!view->besides || is_alternative(view->table, choice, view->besides));
 }
 
 static uint32_t find_best(const struct lh_plan *plan, struct view view)
@@ -159,11 +175,11 @@ static uint32_t find_best(const struct lh_plan *plan, struct view view)
     uint32_t best = LH_PLAN_NONE;
     double fastest = INFINITY;
     for (uint32_t i = 0; i < plan->count; i++)
-        if (is_seen(&plan->choices[i], view))
+        if (is_seen(&plan->choices[i], &view))
             fastest = fmin(fastest, plan->choices[i].times_ideal);
     for (uint32_t i = 0; i < plan->count; i++) {
         const struct lh_plan_choice *choice = &plan->choices[i];
-        if (is_seen(choice, view) && choice->times_ideal <= fastest * (1 + LH_PLAN_TIE) &&
+        if (is_seen(choice, &view) && choice->times_ideal <= fastest * (1 + view.tie) &&
             (best == LH_PLAN_NONE || plan_list_is_cheaper(choice, &plan->choices[best])))
             best = i;
     }
@@ -210,16 +226,14 @@ int plan_make(const struct lh_plan_question *question, bool stream, struct lh_pl
     if (failed)
         return failed;
     weigh_all(table, question, stream, chunks, chunks_count, plan);
-    plan->best = find_best(plan, (struct view){.table = table, .repeats = true, .codes = true});
+    plan->best = find_best(plan, (struct view){.table = table, .tie = LH_PLAN_TIE});
     plan->unlimited = find_best(plan, (struct view){.table = table,
                                                     .allowed = LH_PLAN_LIMIT_OVERHEAD | LH_PLAN_LIMIT_CORES,
-                                                    .repeats = true,
-                                                    .codes = true});
+                                                    .tie = LH_PLAN_TIE});
     plan->runner_up = LH_PLAN_NONE;
-    if (plan->best != LH_PLAN_NONE) {
-        bool coded = codes(table, &plan->choices[plan->best]);
-        plan->runner_up = find_best(plan, (struct view){.table = table, .repeats = coded, .codes = !coded});
-    }
+    if (plan->best != LH_PLAN_NONE)
+        plan->runner_up = find_best(
+            plan, (struct view){.table = table, .besides = &plan->choices[plan->best], .tie = NEXT_TIE});
     assert(plan->unlimited != LH_PLAN_NONE);
     assert(plan->best == LH_PLAN_NONE || plan->choices[plan->best].breaks == 0);
     return 0;

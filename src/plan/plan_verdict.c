@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "model/loss.h"
 #include "plan/plan_list.h"
 #include "schemes/scheme_table.h"
 
@@ -49,10 +50,23 @@ static const char *measure_name(enum lh_plan_by by)
 
 /* The mix as a whole. */
 struct facts {
-    double loses;       /* share of the messages that lose a chunk */
+    double loses;       /* share of the messages that lose a packet */
     double rtt_share;   /* of the ideal time */
     double inject_rtts; /* injection of the largest message, in round trips */
 };
+
+/* The chance that a message of that many bytes loses a packet: whatever that costs, however much of it
+ * injection hides. */
+static double loses_any(const struct lh_model_path *path, uint64_t message_bytes)
+{
+    double burst = path->burst_packets > 1 ? path->burst_packets : 0, packets_of_chunk = 1;
+    if (path->loss_of_chunk)
+        packets_of_chunk = (double)(path->chunk_bytes / path->mtu_bytes);
+    const struct model_loss loss = path->loss_of_chunk
+                                       ? model_loss_of_chunks(path->loss, burst, packets_of_chunk)
+                                       : model_loss_of_packets(path->loss, burst, 1);
+    return model_loss_of_packets(loss.packet, burst, ceil((double)message_bytes / path->mtu_bytes)).chunk;
+}
 
 static struct facts facts_of(const struct lh_plan_question *question, uint64_t chunk_bytes)
 {
@@ -63,16 +77,13 @@ static struct facts facts_of(const struct lh_plan_question *question, uint64_t c
     path.chunk_bytes = chunk_bytes;
     for (uint32_t i = 0; i < question->sizes_count; i++) {
         struct lh_model_times times = {0};
-        double unharmed = 1;
         double weight = question->sizes[i].weight;
         path.message_bytes = question->sizes[i].message_bytes;
-        /* What repeats what is lost is done in the ideal time when nothing is. */
         int failed = lh_model_predict(&path, &repeat, &times);
-        if (!failed)
-            failed = lh_model_cdf(&path, &repeat, times.ideal_s, &unharmed);
         assert(!failed);
+        (void)failed;
         weights += weight;
-        facts.loses += weight * (1 - unharmed);
+        facts.loses += weight * loses_any(&path, path.message_bytes);
         facts.rtt_share += weight * path.rtt_s / times.ideal_s;
         facts.inject_rtts = fmax(facts.inject_rtts, times.ideal_s / path.rtt_s - 1);
     }

@@ -179,6 +179,7 @@ static void fill_controlled(const struct sdr_qp *qp, struct lh_congestion_report
     report->rtt_minimum_ns = rate->delays.minimum_ns;
     report->queueing_delay_ns = rate->delays.smoothed_ns;
     report->queueing_delay_p99_ns = delay_log_quantile(&rate->delays, 0.99);
+    report->queueing_delay_min_ns = delay_log_standing(&rate->delays);
     report->sent_bytes = rate->flight.sent_bytes;
     report->arrived_bytes = rate->flight.arrived_bytes;
     report->lost_bytes = rate->flight.lost_bytes;

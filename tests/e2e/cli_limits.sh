@@ -25,7 +25,7 @@ limited window '--window 64KiB (rate x round trip needs ' --size 1MiB --iteratio
     --window 64KiB --rate 2Gbit --link rtt=40ms
 limited slots '--slots 1 of 64KiB (rate x round trip needs ' --size 1MiB --iterations 1 \
     --slots 1 --slot-size 64KiB --rate 2Gbit --link rtt=40ms
-limited loss 'loss (' --size 1MiB --iterations 2 --link rtt=20ms,rate=1Gbit,loss=0.2
+limited loss 'loss or reordering (' --size 1MiB --iterations 2 --link rtt=20ms,rate=1Gbit,loss=0.2
 
 say "a path that is remembered, and one that is not"
 # remembered ARGUMENT...: the rate with which a measurement started.
@@ -90,5 +90,27 @@ start_recv recv "$work/in"
 "$LONGHAUL" send "$work/file" "$where" --rate 20Mbit >"$work/send.out" 2>"$work/send.err" ||
     fail "send failed"
 expect_line "$work/send.out" 'limited by: the given rate (20Mbit/s)'
+
+# send_limited WORDS FILE ARGUMENT...: it ends with that cause, and advises nothing that it has no option for.
+send_limited() {
+    local words=$1 name=$2
+    shift 2
+    rm -rf "$work/in"
+    mkdir "$work/in"
+    start_recv recv "$work/in"
+    "$LONGHAUL" send "$work/$name" "$where" "$@" >"$work/send.out" 2>"$work/send.err" || fail "send failed"
+    [ -z "$words" ] || expect_line "$work/send.out" "limited by: $words"
+    ! grep -E "in flight|larger messages|0bit/s" "$work/send.out" || fail "advice or a number of no use"
+}
+
+say "send: a limit that is never exceeded, before the controller has found a rate and later"
+head -c 20000 /dev/urandom >"$work/small"
+send_limited 'the given rate (3.73Mbit/s)' file --max-rate 3.73Mbit --congestion bbr
+send_limited 'the given rate (300kbit/s)' small --max-rate 300kbit --congestion bbr
+
+say "send: a file that is over in a few round trips, and an empty one"
+send_limited 'the round trip (' small --link rtt=40ms
+: >"$work/empty"
+send_limited '' empty
 
 echo "all well"

@@ -51,6 +51,49 @@ run -n 2 -- bash -c '[ $RANK = 1 ] && kill -SEGV $$; sleep 50'
 expect_status 139
 expect_line "$work/run.err" "longhaul run: rank 1 was ended by signal 11"
 
+# ranks_end RANK WAY RANK WAY: two of four ranks end in that order, by an exit status or a signal, while the
+# command stands still: it sees both ends at once.
+ranks_end() {
+    local rank pid
+    rm -f "$work/pid".* "$work/go".*
+    "$LONGHAUL" run -n 4 -- bash -c "echo \$\$ >$work/pid.\$RANK.new
+        mv $work/pid.\$RANK.new $work/pid.\$RANK
+        until [ -s $work/go.\$RANK ]; do sleep 0.02; done; exit \$(cat $work/go.\$RANK)" \
+        >"$work/run.out" 2>"$work/run.err" &
+    pid=$!
+    for rank in 0 1 2 3; do
+        until [ -e "$work/pid.$rank" ]; do sleep 0.02; done
+    done
+    kill -STOP "$pid"
+    while [ $# -gt 0 ]; do
+        case $2 in
+        [0-9]*) echo "$2" >"$work/go.$1" ;;
+        *) kill -"$2" "$(cat "$work/pid.$1")" ;;
+        esac
+        until grep -q '^State:.Z' "/proc/$(cat "$work/pid.$1")/status"; do sleep 0.02; done
+        shift 2
+    done
+    kill -CONT "$pid"
+    status=0
+    wait "$pid" || status=$?
+}
+
+say "of ranks that fail together the first is named"
+ranks_end 3 7 1 1
+expect_status 7
+expect_line "$work/run.err" "longhaul run: rank 3 ended with exit status 7; ending the other ranks"
+ranks_end 2 9 3 7
+expect_status 9
+expect_line "$work/run.err" "longhaul run: rank 2 ended with exit status 9; ending the other ranks"
+
+say "and one that a signal has ended before those that failed for it"
+ranks_end 1 1 3 TERM
+expect_status 143
+expect_line "$work/run.err" "longhaul run: rank 3 was ended by signal 15 (Terminated); ending the other ranks"
+ranks_end 3 KILL 1 1
+expect_status 137
+expect_line "$work/run.err" "longhaul run: rank 3 was ended by signal 9 (Killed); ending the other ranks"
+
 say "a rank that ignores SIGTERM is killed, and so is what ranks have started"
 run -n 2 -- bash -c 'trap "" TERM; [ $RANK = 1 ] && exit 3; sleep 47.125 & wait; wait; sleep 47.125'
 expect_status 3

@@ -9,6 +9,13 @@ untouched() {
     [ ! -e never ] || fail "a folder was made"
 }
 
+say "over a long path each transport ends its flows, by default"
+for kind in sr irn gbn xp; do
+    sim long-link-loss --set transport.kind=$kind --set topology.link=none --set workload.bytes=8MiB \
+        --set workload.duration=20ms
+    expect_line sim.out '0 packets retransmitted, 0 timeouts'
+done
+
 say "a sweep whose last point is wrong does not begin"
 # Each would first run for hours.
 printf '[workload]\nbytes = 1TB\n' >long.ini

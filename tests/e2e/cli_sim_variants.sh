@@ -38,6 +38,28 @@ setting 1 switch.pfc on
 json 'd["points"][0]["runs"][0]["dropped_packets"] > 0' out.json
 json 'd["points"][1]["runs"][0]["dropped_packets"] == 0 and d["points"][1]["runs"][0]["pauses"] > 0' out.json
 
+# plotted SCRIPT PATTERN: each plot of a picture, and the axis, has it.
+plotted() {
+    grep -qE -- "$2" "$1" || fail "$1: no $2: $(cat "$1")"
+}
+
+if command -v gnuplot >/dev/null; then
+    say "pictures: nothing joins words; numbers are where they belong"
+    sim swept.ini --output words
+    plotted words/sweep.gp 'with boxes'
+    ! grep -E 'linespoints|xlabel' words/sweep.gp || fail "variants are joined, or their axis has a name"
+    sim base.ini --sweep 'topology.link=none|loss=1e-3' --output words
+    plotted words/sweep.gp 'with boxes'
+    plotted words/sweep.gp "xlabel 'topology.link'"
+    sim base.ini --sweep workload.bytes=1kB,10kB,100kB --output numbers
+    plotted numbers/sweep.gp 'with linespoints'
+    plotted numbers/sweep.gp 'logscale x'
+    plotted numbers/sweep.gp "'1kB' 1000, '10kB' 10000, '100kB' 100000"
+    sim base.ini --sweep workload.senders=2,4,8 --output numbers
+    plotted numbers/sweep.gp "'2' 2, '4' 4, '8' 8"
+    ! grep 'logscale x' numbers/sweep.gp || fail "2, 4 and 8 are in proportion"
+fi
+
 say "the command line chooses one, and has the last word"
 sim swept.ini --set run.variant=pfc --set switch.xoff=70KiB --json out.json
 json 'len(d["points"]) == 1 and d["points"][0]["runs"][0]["pauses"] > 0' out.json

@@ -95,4 +95,28 @@ send "$work/file" "$where" --link rtt=40ms,rate=100Mbit --window 64KiB
 expect_line "$work/send.err" "window of 64KiB below rate x round trip"
 expect_line "$work/send.err" "--window 1MiB"
 ended recv "$pid" 0 20
+say "a rank of a group that loses its way out: each error names a rank"
+# From the beginning, and once the group is there.
+for from in "" "$work/from"; do
+    (
+        preload drop_udp
+        LIBRARY=$LD_PRELOAD
+        preload_end
+        export LIBRARY LH_TEST_DROP=all LH_TEST_DROP_FROM=${from:-/}
+        exec timeout 60 "$LONGHAUL" run -l -n 3 -- bash -c '[ "$RANK" != 1 ] || export LD_PRELOAD=$LIBRARY
+            exec "$@"' rank "$LONGHAUL" collective allreduce -b 1MiB -e 1MiB --iterations 100000 --wait 2s \
+            --peer-timeout 2s
+    ) >"$work/group.out" 2>"$work/group.err" &
+    pid=$!
+    if [ -n "$from" ]; then
+        until grep -q "allreduce: ranks 3" "$work/group.out"; do sleep 0.05; done
+        touch "$from"
+    fi
+    ended run "$pid" 1 60
+    [ "$(grep -c "longhaul collective: " "$work/group.err")" -ge 2 ] || fail "too few errors"
+    ! grep "longhaul collective: " "$work/group.err" |
+        grep -vE "group.* ranks? [0-2]|: rank [0-2] has |of rank [0-2]" ||
+        fail "an error without a rank"
+done
+
 echo "all well"

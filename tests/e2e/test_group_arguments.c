@@ -1,6 +1,6 @@
 /*
- * test_group_arguments.c - calls of groups and collectives without a pointer that they need: refused by the
- * argument's name; the other rank waits for the call that follows.
+ * test_group_arguments.c - calls of groups and collectives without a pointer that they need, or with buffers
+ * that overlap: refused by the argument's name; the other rank waits for the call that follows.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -75,6 +75,69 @@ static void refuse_memory(struct lh_group *g)
     refused(lh_alltoallv(g, in, counts, NULL, counts, LH_I32, NULL, &op), "alltoallv: out is NULL");
     refused(lh_alltoallv(g, in, NULL, out, counts, LH_I32, NULL, &op), "alltoallv: in_counts is NULL");
     refused(lh_alltoallv(g, in, counts, out, NULL, LH_I32, NULL, &op), "alltoallv: out_counts is NULL");
+}
+
+/* Each call with two buffers, one element into the other, from either side. */
+static void refuse_overlaps(struct lh_group *g)
+{
+    const size_t counts[RANKS] = {COUNT, COUNT};
+    const uint32_t root = lh_group_rank(g), own = root * COUNT, all = RANKS * COUNT;
+    int32_t memory[4 * RANKS * COUNT] = {0}, *m = memory;
+    struct lh_collective *op;
+    const char *const same = "allreduce: in and out overlap (use two buffers, or in == out)";
+    refused(lh_allreduce(g, m, m + COUNT - 1, COUNT, LH_I32, LH_SUM, NULL, &op), same);
+    refused(lh_allreduce(g, m + COUNT - 1, m, COUNT, LH_I32, LH_SUM, NULL, &op), same);
+    refused(lh_allreduce(g, m, (uint8_t *)m + 1, COUNT, LH_I32, LH_SUM, NULL, &op), same);
+    refused(lh_reduce(g, m + 1, m, COUNT, LH_I32, LH_SUM, root, NULL, &op),
+            "reduce: in and out overlap (use two buffers, or in == out)");
+    const char *const scattered = "reduce-scatter: in and out overlap (use two buffers)";
+    refused(lh_reduce_scatter(g, m, m + all - 1, COUNT, LH_I32, LH_SUM, NULL, &op), scattered);
+    refused(lh_reduce_scatter(g, m, m, COUNT, LH_I32, LH_SUM, NULL, &op), scattered);
+    refused(lh_reduce_scatter(g, m, m + own, COUNT, LH_I32, LH_SUM, NULL, &op), scattered);
+    const char *const gathered =
+        "allgather: in and out overlap (use two buffers, or in at this rank's part of out)";
+    refused(lh_allgather(g, m + own + 1, m, COUNT, LH_I32, NULL, &op), gathered);
+    refused(lh_allgather(g, m + (COUNT - own), m, COUNT, LH_I32, NULL, &op), gathered); /* the other's */
+    refused(lh_allgather(g, m, m + COUNT - 1, COUNT, LH_I32, NULL, &op), gathered);
+    refused(lh_gather(g, m + own + 1, m, COUNT, LH_I32, root, NULL, &op),
+            "gather: in and out overlap (use two buffers, or in at this rank's part of out)");
+    refused(lh_scatter(g, m, m + own, COUNT, LH_I32, root, NULL, &op),
+            "scatter: in and out overlap (use two buffers)");
+    refused(lh_alltoall(g, m, m + all - 1, COUNT, LH_I32, NULL, &op),
+            "alltoall: in and out overlap (use two buffers)");
+    refused(lh_gatherv(g, m + own + 1, COUNT, m, counts, LH_I32, root, NULL, &op),
+            "gatherv: in and out overlap (use two buffers, or in at this rank's part of out)");
+    refused(lh_scatterv(g, m, counts, m + all - 1, COUNT, LH_I32, root, NULL, &op),
+            "scatterv: in and out overlap (use two buffers)");
+    refused(lh_alltoallv(g, m + all - 1, counts, m, counts, LH_I32, NULL, &op),
+            "alltoallv: in and out overlap (use two buffers)");
+}
+
+static void done(int error, struct lh_collective **op)
+{
+    struct lh_collective_result result;
+    sim_engines_must(error, "a collective");
+    sim_engines_must(lh_collective_wait(*op, LIMIT_NS, &result), "lh_collective_wait");
+    assert_int_equal(result.error, 0);
+    lh_collective_free(*op);
+}
+
+/* Side by side is no overlap, nor are the forms in place, nor what a rank does not need. */
+static void accept_neighbours(struct lh_group *g)
+{
+    const size_t counts[RANKS] = {COUNT, COUNT}, none[RANKS] = {0};
+    const uint32_t own = lh_group_rank(g) * COUNT, all = RANKS * COUNT;
+    int32_t m[4 * RANKS * COUNT] = {0};
+    struct lh_collective *op = NULL;
+    done(lh_allreduce(g, m, m, COUNT, LH_I32, LH_SUM, NULL, &op), &op);
+    done(lh_allreduce(g, m, m + COUNT, COUNT, LH_I32, LH_SUM, NULL, &op), &op);
+    done(lh_reduce(g, m, lh_group_rank(g) == 0 ? m : m + 1, COUNT, LH_I32, LH_SUM, 0, NULL, &op), &op);
+    done(lh_reduce_scatter(g, m, m + all, COUNT, LH_I32, LH_SUM, NULL, &op), &op);
+    done(lh_allgather(g, m + own, m, COUNT, LH_I32, NULL, &op), &op);
+    done(lh_allgather(g, m + all, m, COUNT, LH_I32, NULL, &op), &op);
+    done(lh_gather(g, m + own, m, COUNT, LH_I32, 0, NULL, &op), &op);
+    done(lh_gatherv(g, m + own, COUNT, m, counts, LH_I32, 0, NULL, &op), &op);
+    done(lh_alltoallv(g, m, none, m, none, LH_I32, NULL, &op), &op);
 }
 
 static void refuse_compare(struct lh_group *g)
@@ -183,11 +246,26 @@ static void test_empty(void **state)
     rank_threads_run(RANKS, run_empty);
 }
 
+static void run_overlaps(struct rank_thread *thread)
+{
+    struct lh_group *group = create(thread);
+    refuse_overlaps(group);
+    accept_neighbours(group);
+    sim_engines_must(lh_group_destroy(group), "lh_group_destroy");
+}
+
+static void test_overlaps(void **state)
+{
+    (void)state;
+    rank_threads_run(RANKS, run_overlaps);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_null),
         cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_overlaps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -195,8 +195,10 @@ static enum end member_run(struct member *member)
     attr.exchange_context = member;
     attr.device = "udp:127.0.0.1";
     attr.peer_timeout_ns = PEER_TIMEOUT_NS;
-    if (!in || !out || lh_group_create(&attr, &group) != 0)
+    if (!in || !out || lh_group_create(&attr, &group) != 0) {
+        fprintf(stderr, "rank %u: %s\n", member->rank, lh_last_error());
         return NO_GROUP;
+    }
     for (uint32_t i = 0; i < COUNT; i++)
         in[i] = (int32_t)i;
     for (uint32_t i = 0; i < member->meeting->victims && end == RIGHT; i++)

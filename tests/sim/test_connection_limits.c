@@ -92,6 +92,41 @@ static void a_competing_load(void **state)
     netsim_world_close(&network);
 }
 
+/* What a path loses, delays or reorders at random is no load of others', whatever it does to the rate. */
+static void no_competing_load(void **state)
+{
+    (void)state;
+    const char *const paths[] = {"rtt=25ms,rate=200Mbit,loss=0.3,drop=tail,queue=600kB",
+                                 "rtt=25ms,rate=200Mbit,loss=0.2,drop=tail,queue=600kB",
+                                 "rtt=25ms,rate=200Mbit,reorder=0.1,jitter=10ms,drop=tail,queue=600kB"};
+    for (unsigned i = 0; i < sizeof paths / sizeof *paths; i++) {
+        struct connection_pair pair;
+        open_pair(&pair, paths[i], "bbr", 0);
+        for (int n = 0; n < 3; n++) {
+            connection_pair_transfer(&pair, 0, 8 * MIB, 8 * MIB);
+            expect(&pair, LH_BOTTLENECK_LOSS, "loss or reordering (");
+        }
+        connection_pair_close(&pair);
+    }
+}
+
+/* A message that is over before the controller has found a rate, and one that it paces by the limit. */
+static void a_limit_that_was_given(void **state)
+{
+    (void)state;
+    struct connection_pair pair;
+    struct lh_attr attr;
+    connection_pair_attr(&attr);
+    attr.congestion = "bbr";
+    attr.rate_max_bps = 30000000;
+    connection_pair_open(&pair, "limits", 5, "rtt=10ms,rate=1Gbit,drop=tail", &attr, NULL);
+    connection_pair_transfer(&pair, 0, 100000, 100000);
+    expect(&pair, LH_BOTTLENECK_RATE, "the given rate (30Mbit/s)");
+    connection_pair_transfer(&pair, 0, 4 * MIB, 4 * MIB);
+    expect(&pair, LH_BOTTLENECK_RATE, "the given rate (30Mbit/s)");
+    connection_pair_close(&pair);
+}
+
 /* ---- slow hosts -------------------------------------------------------------------------------------- */
 
 /* One message, whose sender or receiver runs only once in that time, and then one round: 64 packets. */
@@ -209,7 +244,8 @@ static void a_receiver_that_posts_late(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_competing_load),       cmocka_unit_test(this_hosts_cpu),
+        cmocka_unit_test(a_competing_load),       cmocka_unit_test(no_competing_load),
+        cmocka_unit_test(a_limit_that_was_given), cmocka_unit_test(this_hosts_cpu),
         cmocka_unit_test(this_hosts_device),      cmocka_unit_test(the_receivers_cpu),
         cmocka_unit_test(a_receiver_that_pauses), cmocka_unit_test(a_receiver_that_posts_late),
     };

@@ -169,6 +169,71 @@ static void test_disagreement_with_done(void **state)
     group_world_close(&world);
 }
 
+/* ---- a path that carries one way only ---------------------------------------------------------------- */
+
+static void expect_named(const struct lh_collective_result *result, uint32_t rank)
+{
+    char named[16];
+    if (result->error == 0)
+        return;
+    snprintf(named, sizeof named, "rank %u", result->failed_rank);
+    if (result->failed_rank == LH_NO_RANK || !strstr(result->message, named))
+        fail_msg("rank %u: error %d, failed rank %u: \"%s\"", rank, result->error, result->failed_rank,
+                 result->message);
+}
+
+/* What one rank sends to another is lost from some moment on: what fails for it names the rank. */
+static void lose_one_way(const struct schedule *schedule, lh_time at_ns)
+{
+    struct group_world world;
+    struct collective_case c = {.collective = schedule->collective, .type = LH_I32, .count = 300000};
+    lh_collective_options_init(&c.options);
+    c.options.schedule = schedule->name;
+    open_world(&world, 3, 17);
+    collective_case_start(&c, &world);
+    group_world_run(&world, c.ops, 3, at_ns);
+    sim_world_cut(world.net.world, 1, 2, true);
+    assert_true(group_world_run(&world, c.ops, 3, LIMIT_NS));
+    for (uint32_t r = 0; r < 3; r++)
+        expect_named(&c.ops[r]->result, r);
+    collective_case_free(&c);
+    group_world_close(&world);
+}
+
+/* A rank has given up this one, and has closed its connections: what is begun then names it, too. */
+static void test_closed_before(void **state)
+{
+    (void)state;
+    for (const struct schedule *const *s = schedule_table(); *s; s++) {
+        struct group_world world;
+        struct collective_case c = {.collective = (*s)->collective, .type = LH_I32, .count = 9000};
+        lh_collective_options_init(&c.options);
+        c.options.schedule = (*s)->name;
+        open_world(&world, 2, 18);
+        check_next(&world);
+        sim_engines_must(lh_group_destroy(world.groups[1]), "lh_group_destroy");
+        world.groups[1] = NULL;
+        world.dead[1] = true;
+        for (lh_time due, i = 0; i < 100; i++) {
+            sim_engines_must(lh_engine_progress(world.net.engines[1], &due), "lh_engine_progress");
+            group_world_turn(&world, group_world_now(&world) + MS);
+        }
+        assert_int_equal(lh_group_error(world.groups[0], 1), -LH_ECLOSED);
+        collective_case_start_at(&c, world.groups[0]);
+        assert_true(group_world_run(&world, c.ops, 1, LIMIT_NS));
+        expect_named(&c.ops[0]->result, 0);
+        collective_case_free(&c);
+        group_world_close(&world);
+    }
+}
+
+static void test_one_way(void **state)
+{
+    for (const struct schedule *const *s = schedule_table(); *s && !*state; s++)
+        for (lh_time at = 0; at < 6 * MS; at += MS)
+            lose_one_way(*s, at);
+}
+
 /* ---- one that does not come -------------------------------------------------------------------------- */
 
 static void test_deadline(void **state)
@@ -710,6 +775,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_disagreement),
+        cmocka_unit_test(test_one_way),
+        cmocka_unit_test(test_closed_before),
         cmocka_unit_test(test_deadline),
         cmocka_unit_test(test_late),
         cmocka_unit_test(test_cancel),

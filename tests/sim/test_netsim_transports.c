@@ -218,6 +218,53 @@ static void irn_turns_to_the_low_timeout(void **state)
     netsim_world_close(&world);
 }
 
+/* By default no timeout, and no deadline, ends before an answer can come. */
+static void defaults_follow_the_path(void **state)
+{
+    (void)state;
+    static struct netsim_world world;
+    static const enum netsim_transport_kind kinds[] = {NETSIM_SR, NETSIM_GBN, NETSIM_IRN, NETSIM_XP};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        for (uint32_t packets = 1; packets <= 3000; packets *= 50) {
+            struct netsim_config config = config_of(kinds[i], 0);
+            config.transport.rto_low_ps = config.transport.rto_high_ps = NETSIM_NEVER;
+            config.transport.deadline_ps = NETSIM_NEVER;
+            config.topology.delay_ps = 6250 * NETSIM_PS_PER_US; /* of two cables each way */
+            config.transport.ack_bytes = kinds[i] == NETSIM_XP ? 0 : config.transport.ack_bytes;
+            open_flow(&world, &config, packets);
+            netsim_world_finish(&world);
+            assert_int_equal(world.net.network.totals.timeouts, 0);
+            assert_int_equal(world.net.network.totals.flows_failed, 0);
+            assert_int_equal(world.net.network.totals.repeated_packets, 0);
+            assert_int_equal(world.net.transport.flows[0].missing_bytes, 0);
+            netsim_world_close(&world);
+        }
+}
+
+/* One that is given bounds the other. */
+static void one_timeout_of_irn_is_given(void **state)
+{
+    (void)state;
+    static struct netsim_world world;
+    static const struct {
+        netsim_time low_ps, high_ps, span_ps;
+        uint32_t packets;
+    } cases[] = {{NETSIM_NEVER, NETSIM_NEVER, 100 * NETSIM_PS_PER_US, 1},
+                 {NETSIM_NEVER, NETSIM_NEVER, 320 * NETSIM_PS_PER_US, 9},
+                 {NETSIM_NEVER, 50 * NETSIM_PS_PER_US, 50 * NETSIM_PS_PER_US, 1},
+                 {NETSIM_PS_PER_MS, NETSIM_NEVER, NETSIM_PS_PER_MS, 9}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct netsim_config config = config_of(NETSIM_IRN, 1);
+        config.transport.retries = 3;
+        config.transport.rto_low_ps = cases[i].low_ps;
+        config.transport.rto_high_ps = cases[i].high_ps;
+        open_flow(&world, &config, cases[i].packets);
+        netsim_world_finish(&world);
+        assert_true(world.net.network.now_ps == 4 * cases[i].span_ps);
+        netsim_world_close(&world);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -228,6 +275,8 @@ int main(void)
         cmocka_unit_test(a_gap_that_stays_is_reported_again),
         cmocka_unit_test(irn_has_two_fixed_timeouts),
         cmocka_unit_test(irn_turns_to_the_low_timeout),
+        cmocka_unit_test(defaults_follow_the_path),
+        cmocka_unit_test(one_timeout_of_irn_is_given),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -87,7 +87,8 @@ static void note_repeats(const struct cli_sim_results *results)
         snprintf(where, sizeof where, " in %u of %u runs", runs, results->done);
     cli_note("%.0f packet%s retransmitted%s without loss: raise %s", repeated, cli_plural(repeated), where,
              timeouts > 0
-                 ? "transport.rto_min or transport.rto, or transport.reorder where packets are reordered"
+                 ? "transport.rto_min or transport.rto (irn: rto_low and rto_high), or transport.reorder "
+                   "where packets are reordered"
                  : "transport.reorder, since packets are reordered");
 }
 

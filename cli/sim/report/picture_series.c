@@ -21,9 +21,9 @@
 #define LEFT           85
 #define RIGHT          (WIDTH - 30)
 #define TITLE_HEIGHT   35
-#define PANEL_HEIGHT   170
+#define PANEL_HEIGHT   188
 #define ALONE_HEIGHT   340
-#define CAPTION_HEIGHT 30
+#define CAPTION_HEIGHT 48
 #define AXIS_HEIGHT    65
 #define EDGE           10
 
@@ -155,7 +155,7 @@ static void put_panels(FILE *script, const struct cli_sim_results *results, cons
         if (results->plan->points > 1) {
             fputs("set title ", script);
             cli_gnuplot_text(script, cli_sim_plan_label(results->plan, point, label, sizeof label));
-            fputs(" font \",13\" offset 0,-0.5\n", script);
+            fputs(" font \",13\" offset 0,-0.7\n", script);
         }
         put_place(script, layout, drawn++, time.name);
         cli_picture_path(folder, run, path, sizeof path);

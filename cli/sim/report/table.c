@@ -147,7 +147,7 @@ static void print_run(const struct cli_figures *figures)
 static void print_seeds(const struct cli_sim_results *results)
 {
     char title[48];
-    snprintf(title, sizeof title, "mean over %u seed%s", cli_sim_seeds(results, 0),
+    snprintf(title, sizeof title, "over %u seed%s", cli_sim_seeds(results, 0),
              cli_plural(cli_sim_seeds(results, 0)));
     const struct cli_column columns[] = {
         {title, 38, true},

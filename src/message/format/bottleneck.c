@@ -6,7 +6,8 @@
 /* Retransmitted: a message of 16 MiB needs four rounds or more then. Codes with the parity that they have by
  * default leave nothing to retransmit until about twice that is lost. */
 #define LOSS_SHARE 0.05
-/* A queue stands that is this part of a round trip, and no scheduler's noise. */
+/* A queue stands that is this part of a round trip, and no scheduler's noise. What jitter, reordering and a
+ * pace of a few packets a round trip add to some packets is no queue: the shortest delay counts. */
 #define STANDING_SHARE    4u
 #define STANDING_NS       LH_NS_PER_MS
 #define COMPETITION_SHARE 2u /* of the best rate */
@@ -79,8 +80,8 @@ static enum lh_bottleneck largest_of(const lh_time spent[BOTTLENECKS], lh_time *
 
 static bool queue_stands(const struct bottleneck_facts *facts, const struct lh_bottleneck_report *report)
 {
-    return facts->queue_known && report->queueing_ns >= STANDING_NS &&
-           report->queueing_ns >= report->rtt_ns / STANDING_SHARE;
+    return facts->queue_known && facts->standing_ns >= STANDING_NS &&
+           facts->standing_ns >= report->rtt_ns / STANDING_SHARE;
 }
 
 /* A load beside ours, or a path that became slower: of the queue, packets of ours are as large a part as of

@@ -29,11 +29,12 @@ struct bottleneck_times bottleneck_times_of(const lh_time limited_ns[LH_LIMITS],
 
 /* What counts besides. */
 struct bottleneck_facts {
-    bool given;         /* rate_bps was given: no controller found it */
-    bool at_most;       /* the pace is at lh_attr.rate_max_bps */
-    bool emulated;      /* a link with a rate */
-    bool queue_known;   /* the controller measures queueing delay */
-    bool receiver_slow; /* it dropped packets, and has read no faster since */
+    bool given;          /* rate_bps was given: no controller found it */
+    bool at_most;        /* the pace is at lh_attr.rate_max_bps */
+    bool emulated;       /* a link with a rate */
+    bool queue_known;    /* the controller measures queueing delay */
+    lh_time standing_ns; /* the shortest queueing delay of the last reports; 0: no queue stands */
+    bool receiver_slow;  /* it dropped packets, and has read no faster since */
 };
 
 /* Sets bottleneck, share, device and emulated of a report whose other members are set. */

@@ -4,6 +4,7 @@
 #include <longhaul/connection.h>
 #include <longhaul/units.h>
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #define MIB ((uint64_t)1 << 20)
@@ -59,30 +60,45 @@ static void format_slots(const struct lh_bottleneck_report *report, char *out, s
         snprintf(out, size, "--slots %u of %s (rate x round trip needs %lluMiB: --slots %llu)",
                  report->slots, slot, needed, slots);
     else
-        snprintf(out, size, "--slots %u of %s (use larger messages, or more or larger slots)",
-                 report->slots, slot);
+        snprintf(out, size, "--slots %u of %s (use more or larger slots)", report->slots, slot);
 }
 
-static void format_path(const struct lh_bottleneck_report *report, char *out, size_t size)
+/* What is known of the path in parentheses: nothing that was not measured. */
+static void format_facts(const struct lh_bottleneck_report *report, char *out, size_t size)
 {
     char rate[LH_FORMAT_MAX], rtt[LH_FORMAT_MAX], queueing[LH_FORMAT_MAX];
     lh_format_rate((double)report->rate_bps, rate, sizeof rate);
     lh_format_time((double)report->rtt_ns / (double)LH_NS_PER_S, rtt, sizeof rtt);
     lh_format_time((double)report->queueing_ns / (double)LH_NS_PER_S, queueing, sizeof queueing);
-    if (report->bottleneck == LH_BOTTLENECK_COMPETITION) {
-        char best[LH_FORMAT_MAX];
-        lh_format_rate((double)report->rate_best_bps, best, sizeof best);
-        snprintf(out, size, "a competing load, or a path that became slower (%s of %s, %s of queueing)",
-                 rate, best, queueing);
-    } else
-        snprintf(out, size, "the path's queue (%s, round trip %s + %s of queueing)", rate, rtt, queueing);
+    bool rate_known = report->rate_bps != 0, rtt_known = report->rtt_ns != 0;
+    out[0] = '\0';
+    if (rate_known && rtt_known)
+        snprintf(out, size, " (%s, round trip %s + %s of queueing)", rate, rtt, queueing);
+    else if (rtt_known)
+        snprintf(out, size, " (round trip %s + %s of queueing)", rtt, queueing);
+    else if (rate_known)
+        snprintf(out, size, " (%s)", rate);
+}
+
+static void format_competition(const struct lh_bottleneck_report *report, char *out, size_t size)
+{
+    char rate[LH_FORMAT_MAX], best[LH_FORMAT_MAX], queueing[LH_FORMAT_MAX];
+    lh_format_rate((double)report->rate_bps, rate, sizeof rate);
+    lh_format_rate((double)report->rate_best_bps, best, sizeof best);
+    lh_format_time((double)report->queueing_ns / (double)LH_NS_PER_S, queueing, sizeof queueing);
+    snprintf(out, size, "a competing load, or a path that became slower (%s of %s, %s of queueing)", rate,
+             best, queueing);
 }
 
 static void format_rate(const struct lh_bottleneck_report *report, char *out, size_t size)
 {
     char rate[LH_FORMAT_MAX];
+    const char *what = report->emulated ? "the emulated link" : "the given rate";
     lh_format_rate((double)report->rate_bps, rate, sizeof rate);
-    snprintf(out, size, "%s (%s)", report->emulated ? "the emulated link" : "the given rate", rate);
+    if (report->rate_bps != 0)
+        snprintf(out, size, "%s (%s)", what, rate);
+    else
+        snprintf(out, size, "%s", what);
 }
 
 static void format_receiver(const struct lh_bottleneck_report *report, char *out, size_t size)
@@ -98,6 +114,7 @@ static void format_receiver(const struct lh_bottleneck_report *report, char *out
 
 char *lh_bottleneck_words(const struct lh_bottleneck_report *report, char *out, size_t size)
 {
+    char facts[3 * LH_FORMAT_MAX + 32];
     switch (report->bottleneck) {
     case LH_BOTTLENECK_NONE:
         snprintf(out, size, "nothing known");
@@ -113,11 +130,15 @@ char *lh_bottleneck_words(const struct lh_bottleneck_report *report, char *out, 
         format_rate(report, out, size);
         break;
     case LH_BOTTLENECK_PATH:
+        format_facts(report, facts, sizeof facts);
+        snprintf(out, size, "the path's queue%s", facts);
+        break;
     case LH_BOTTLENECK_COMPETITION:
-        format_path(report, out, size);
+        format_competition(report, out, size);
         break;
     case LH_BOTTLENECK_LOSS:
-        snprintf(out, size, "loss (%.2g %% retransmitted: use %s)", 100 * report->retransmitted,
+        snprintf(out, size, "loss or reordering (%.2g %% retransmitted: use %s)",
+                 100 * report->retransmitted,
                  report->coded ? "more parity" : "--reliability ec:mds at the receiver");
         break;
     case LH_BOTTLENECK_WINDOW:

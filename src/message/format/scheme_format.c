@@ -6,11 +6,13 @@
 
 #include "base/decimal.h"
 
-/* What is known of the path, in words. */
+/* What is known of the path, in words: nothing that was not measured is a number. */
 static void say_path(const struct lh_scheme_report *report, char *out, size_t size)
 {
-    char rtt[LH_FORMAT_MAX], rate[LH_FORMAT_MAX] = "a rate not known yet";
-    lh_format_time((double)report->rtt_ns / (double)LH_NS_PER_S, rtt, sizeof rtt);
+    char rtt[LH_FORMAT_MAX] = "not known yet", rate[LH_FORMAT_MAX] = "a rate not known yet";
+    char planned[LH_FORMAT_MAX] = "";
+    if (report->rtt_ns > 0)
+        lh_format_time((double)report->rtt_ns / (double)LH_NS_PER_S, rtt, sizeof rtt);
     if (report->chunks_seen == 0) {
         snprintf(out, size, "round trip %s, nothing was received yet", rtt);
         return;
@@ -22,9 +24,11 @@ static void say_path(const struct lh_scheme_report *report, char *out, size_t si
                  (unsigned long long)report->chunks_seen);
         return;
     }
-    snprintf(out, size, "round trip %s, %s, %llu of %llu chunks lost in runs of %.1f, planned for %.1e",
-             rtt, rate, (unsigned long long)report->chunks_lost, (unsigned long long)report->chunks_seen,
-             report->run_chunks, report->chunk_loss_planned);
+    if (report->chunk_loss_planned > 0)
+        snprintf(planned, sizeof planned, ", planned for %.1e", report->chunk_loss_planned);
+    snprintf(out, size, "round trip %s, %s, %llu of %llu chunks lost in runs of %.1f%s", rtt, rate,
+             (unsigned long long)report->chunks_lost, (unsigned long long)report->chunks_seen,
+             report->run_chunks, planned);
 }
 
 char *lh_scheme_report_words(const struct lh_scheme_report *report, char *out, size_t size)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sdr/rate/delay_log.h"
 
+#include "base/earlier.h"
+
 #define QUARTERS_LOG 2u
 #define SMOOTHING    8
 
@@ -25,6 +27,14 @@ static lh_time end_of(uint32_t bucket)
     return first + ((lh_time)1 << shift) - 1;
 }
 
+static void add_recent(struct delay_log *log, lh_time rtt_ns)
+{
+    bool first = log->samples % DELAY_LOG_RECENT == 0;
+    if (first)
+        log->recent_ns[0] = log->recent_ns[1];
+    log->recent_ns[1] = first ? rtt_ns : lh_earlier(log->recent_ns[1], rtt_ns);
+}
+
 void delay_log_add(struct delay_log *log, lh_time rtt_ns)
 {
     if (log->minimum_ns == 0 || rtt_ns < log->minimum_ns)
@@ -33,11 +43,22 @@ void delay_log_add(struct delay_log *log, lh_time rtt_ns)
     log->smoothed_ns = log->samples == 0
                            ? delay_ns
                            : log->smoothed_ns - log->smoothed_ns / SMOOTHING + delay_ns / SMOOTHING;
+    add_recent(log, rtt_ns);
     log->samples++;
     if (log->buckets != NULL) {
         log->buckets[bucket_of(delay_ns)]++;
         log->counted++;
     }
+}
+
+lh_time delay_log_standing(const struct delay_log *log)
+{
+    if (log->samples < DELAY_LOG_RECENT)
+        return 0;
+    /* The first of these are all there is. */
+    bool whole = log->samples % DELAY_LOG_RECENT == 0;
+    lh_time shortest_ns = whole ? log->recent_ns[1] : lh_earlier(log->recent_ns[0], log->recent_ns[1]);
+    return shortest_ns - log->minimum_ns;
 }
 
 lh_time delay_log_quantile(const struct delay_log *log, double share)

@@ -65,7 +65,7 @@ static void without_loss_the_simplest(void **state)
     assert_int_equal(best->chunk_bytes, 64 * 4096);
     assert_true(fabs(best->times_ideal - 1) < 1e-12);
     assert_true(best->overhead == 0 && best->cores == 0);
-    assert_int_equal(plan.choices[plan.runner_up].scheme.kind, LH_MODEL_HYBRID); /* no parity for nothing */
+    assert_int_equal(plan.choices[plan.runner_up].scheme.kind, LH_MODEL_SR_RTO); /* no parity for nothing */
 }
 
 static void as_in_the_papers_figure_9(void **state)
@@ -344,6 +344,40 @@ static void expect_verdict(const struct lh_plan_question *question, const char *
     }
 }
 
+/* 1 - (1 - p)^packets of the messages lose any, whatever hides what it costs; bursts fall together. */
+static void the_share_that_loses_packets(void **state)
+{
+    (void)state;
+    struct lh_plan_question question = ask(1e-7, 64 * MIB);
+    expect_verdict(&question, (const char *[]){"only 0.16 % of the messages lose packets", NULL});
+    question = ask(1e-6, 512 * MIB);
+    expect_verdict(&question, (const char *[]){"12.3 % of the messages lose packets", NULL});
+    question = ask(1e-6, 8 * GIB); /* most of them in time */
+    expect_verdict(&question, (const char *[]){"87.7 % of the messages lose packets: most are", NULL});
+    question = ask(1e-8, 128 * GIB); /* 28.5 %: no reason to call it rare */
+    expect_verdict(&question, (const char *[]){"Use sr-nack", "Why: injection lasts", NULL});
+    question = ask(1e-4, 512 * MIB);
+    expect_verdict(&question, (const char *[]){"100 % of the messages lose packets", NULL});
+    question.link.burst_packets = 1e5; /* 1e-4 / 1e5 a packet that begins one, and 1e-4 that are in one */
+    expect_verdict(&question, (const char *[]){"0.023 % of the messages lose packets", NULL});
+}
+
+/* Nothing within the limits is faster than the next, but for the best and its neighbours. */
+static void the_next_is_the_fastest_alternative(void **state)
+{
+    (void)state;
+    for (double loss = 1e-7; loss < 0.015; loss *= 10)
+        for (uint64_t bytes = MIB; bytes <= 64 * GIB; bytes *= 8) {
+            struct lh_plan_question question = ask(loss, bytes);
+            const struct lh_plan_choice *best = best_of(&question), *next = &plan.choices[plan.runner_up];
+            assert_true(next != best);
+            for (uint32_t i = 0; i < plan.count; i++)
+                if (plan.choices[i].breaks == 0 && plan.choices[i].chunk_bytes == best->chunk_bytes &&
+                    plan.choices[i].scheme.kind != best->scheme.kind)
+                    assert_true(next->times_ideal <= plan.choices[i].times_ideal * 1.0006);
+        }
+}
+
 static void verdicts(void **state)
 {
     (void)state;
@@ -383,6 +417,8 @@ int main(void)
         cmocka_unit_test(what_encoding_costs),
         cmocka_unit_test(nonsense_is_refused),
         cmocka_unit_test(whose_machines),
+        cmocka_unit_test(the_share_that_loses_packets),
+        cmocka_unit_test(the_next_is_the_fastest_alternative),
         cmocka_unit_test(verdicts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

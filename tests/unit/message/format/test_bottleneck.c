@@ -76,6 +76,22 @@ static void a_rate_that_was_given(void **state)
     expect(LH_BOTTLENECK_RATE, "the given rate (2Gbit/s)");
 }
 
+/* What was never measured is not there, rather than 0. */
+static void numbers_that_are_not_known(void **state)
+{
+    (void)state;
+    times.pace_ns = 10;
+    report.rate_bps = report.rate_best_bps = 0;
+    expect(LH_BOTTLENECK_PATH, "the path's queue (round trip 25ms + 0ns of queueing)");
+    report.rtt_ns = 0;
+    expect(LH_BOTTLENECK_PATH, "the path's queue");
+    report.rate_bps = 1000000000;
+    expect(LH_BOTTLENECK_PATH, "the path's queue (1Gbit/s)");
+    report.rate_bps = 0;
+    facts.at_most = true;
+    expect(LH_BOTTLENECK_RATE, "the given rate");
+}
+
 static void an_emulated_link(void **state)
 {
     (void)state;
@@ -100,9 +116,10 @@ static void loss(void **state)
     bottleneck_decide(&times, &facts, &report);
     assert_int_equal(report.bottleneck, LH_BOTTLENECK_PATH);
     report.retransmitted = 0.071;
-    expect(LH_BOTTLENECK_LOSS, "loss (7.1 % retransmitted: use --reliability ec:mds at the receiver)");
+    expect(LH_BOTTLENECK_LOSS,
+           "loss or reordering (7.1 % retransmitted: use --reliability ec:mds at the receiver)");
     report.coded = true;
-    expect(LH_BOTTLENECK_LOSS, "loss (7.1 % retransmitted: use more parity)");
+    expect(LH_BOTTLENECK_LOSS, "loss or reordering (7.1 % retransmitted: use more parity)");
     /* Waiting for what was lost is no idleness of the application, which has messages pending. */
     times.acknowledgement_ns = 20;
     times.message_ns = 19;
@@ -119,9 +136,12 @@ static void loss_of_another_cause(void **state)
     (void)state;
     times.pace_ns = 10;
     report.retransmitted = 0.5;
-    report.queueing_ns = 7 * LH_NS_PER_MS;
+    report.queueing_ns = facts.standing_ns = 7 * LH_NS_PER_MS;
     bottleneck_decide(&times, &facts, &report);
     assert_int_equal(report.bottleneck, LH_BOTTLENECK_PATH);
+    facts.standing_ns = 0; /* jitter */
+    bottleneck_decide(&times, &facts, &report);
+    assert_int_equal(report.bottleneck, LH_BOTTLENECK_LOSS);
     report.queueing_ns = 0;
     report.receiver_drops = 1;
     bottleneck_decide(&times, &facts, &report);
@@ -141,13 +161,14 @@ static void a_competing_load(void **state)
     times.pace_ns = 10;
     report.rate_bps = 1000000000;
     report.queueing_ns = 10 * LH_NS_PER_MS;
+    facts.standing_ns = 7 * LH_NS_PER_MS;
     expect(LH_BOTTLENECK_COMPETITION,
            "a competing load, or a path that became slower (1Gbit/s of 2Gbit/s, 10ms of queueing)");
     report.rate_bps = 1000000001;
     bottleneck_decide(&times, &facts, &report);
     assert_int_equal(report.bottleneck, LH_BOTTLENECK_PATH);
     report.rate_bps = 1000000000;
-    report.queueing_ns = 6 * LH_NS_PER_MS; /* below a quarter of a round trip */
+    facts.standing_ns = 6 * LH_NS_PER_MS; /* below a quarter of a round trip */
     bottleneck_decide(&times, &facts, &report);
     assert_int_equal(report.bottleneck, LH_BOTTLENECK_PATH);
 }
@@ -171,9 +192,9 @@ static void the_slots(void **state)
     report.slots = 1;
     expect(LH_BOTTLENECK_SLOTS, "--slots 1 of 4MiB (rate x round trip needs 6MiB: --slots 2)");
     report.slot_bytes = 1024; /* 1024 of these are 1 MiB */
-    expect(LH_BOTTLENECK_SLOTS, "--slots 1 of 1KiB (use larger messages, or more or larger slots)");
+    expect(LH_BOTTLENECK_SLOTS, "--slots 1 of 1KiB (use more or larger slots)");
     report.rate_bps = report.rate_best_bps = 0;
-    expect(LH_BOTTLENECK_SLOTS, "--slots 1 of 1KiB (use larger messages, or more or larger slots)");
+    expect(LH_BOTTLENECK_SLOTS, "--slots 1 of 1KiB (use more or larger slots)");
 }
 
 static void the_receiver(void **state)
@@ -257,6 +278,7 @@ int main(void)
         cmocka_unit_test_setup(nothing_is_known, setup),
         cmocka_unit_test_setup(the_application, setup),
         cmocka_unit_test_setup(a_rate_that_was_given, setup),
+        cmocka_unit_test_setup(numbers_that_are_not_known, setup),
         cmocka_unit_test_setup(an_emulated_link, setup),
         cmocka_unit_test_setup(the_paths_queue, setup),
         cmocka_unit_test_setup(loss, setup),

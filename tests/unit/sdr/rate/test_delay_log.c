@@ -72,12 +72,35 @@ static void test_smoothed(void **state)
     assert_int_equal(log.samples, 102);
 }
 
+/* The shortest of the last samples: one that is not held up by jitter shows that no queue stands. */
+static void test_standing(void **state)
+{
+    (void)state;
+    struct delay_log log = {0};
+    delay_log_add(&log, 1000);
+    for (uint32_t i = 1; i < DELAY_LOG_RECENT; i++) {
+        assert_int_equal(delay_log_standing(&log), 0);
+        delay_log_add(&log, 9000);
+    }
+    assert_int_equal(delay_log_standing(&log), 0); /* of the first sample */
+    for (uint32_t i = 0; i < DELAY_LOG_RECENT; i++)
+        delay_log_add(&log, 9000 + i);
+    assert_int_equal(delay_log_standing(&log), 8000);
+    delay_log_add(&log, 1500);
+    assert_int_equal(delay_log_standing(&log), 500);
+    for (uint32_t i = 1; i < 2 * DELAY_LOG_RECENT; i++) {
+        assert_int_equal(delay_log_standing(&log), 500);
+        delay_log_add(&log, 9000);
+    }
+    assert_int_equal(delay_log_standing(&log), 8000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_empty),     cmocka_unit_test(test_precision),
         cmocka_unit_test(test_quantiles), cmocka_unit_test(test_buckets_that_come_later),
-        cmocka_unit_test(test_smoothed),
+        cmocka_unit_test(test_smoothed),  cmocka_unit_test(test_standing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -158,6 +158,9 @@ struct lh_congestion_report {
     uint64_t best_rate_bps;        /* the most that arrived, over at least 8 round trips and 0.1 s */
     uint64_t remembered_rate_bps;  /* of an earlier connection, given to the controller; 0: none */
     lh_time limited_ns[LH_LIMITS]; /* since sending began: how long by each; the mean of all channels */
+    uint32_t
+        packet_bytes; /* payload of the data packets that leave now: the MTU, or less where the path takes
+                              no more (path MTU discovery, RFC 8899) */
 };
 
 /* The controllers of this build, ended by NULL. */

@@ -359,7 +359,8 @@ LH_API char *lh_bottleneck_words(const struct lh_bottleneck_report *report, char
 /* 0, or the error that ended the connection: -LH_EPEER, -LH_ECLOSED, -LH_EPROTOCOL. */
 LH_API int lh_connection_error(struct lh_connection *connection);
 /* A warning for operators, or NULL: a socket buffer smaller than requested; once this side has sent, a window
- * smaller than the rate that was given times the round trip. Names the remedy. Valid until the next call. */
+ * smaller than the rate that was given times the round trip, or a path MTU smaller than the packets. Names
+ * the remedy. Valid until the next call. */
 LH_API const char *lh_connection_warning(struct lh_connection *connection);
 /* Closes the connection: notifies the peer, ends pending requests with -LH_ECLOSED, frees everything but the
  * requests. */

@@ -119,8 +119,9 @@ struct lh_sdr_path {
     lh_time reorder_window_ns;
     lh_time last_heard_ns; /* time of the peer's last packet; 0: none */
     uint64_t peer_receive_buffer_bytes;
-    bool controlled;   /* a congestion controller takes feedback */
-    uint64_t pace_bps; /* its rate now; 0: none */
+    bool controlled;       /* a congestion controller takes feedback */
+    uint64_t pace_bps;     /* its rate now; 0: none */
+    uint32_t packet_bytes; /* payload of the data packets that leave now: the MTU, or less (RFC 8899) */
 };
 
 LH_API int lh_sdr_path(struct sdr_qp *qp, struct lh_sdr_path *path);

@@ -74,7 +74,12 @@ extern "C" {
     X(link_dropped, "packets that the emulated link lost")                                                 \
     X(link_duplicated, "packets that the emulated link duplicated")                                        \
     X(link_reordered, "packets that the emulated link reordered")                                          \
-    X(link_corrupted, "packets that the emulated link corrupted")
+    X(link_corrupted, "packets that the emulated link corrupted")                                          \
+    X(tx_pieces, "parts of data packets sent, since the path MTU is below them")                           \
+    X(rx_pieces, "parts of data packets received, likewise")                                               \
+    X(path_mtu_probes, "padded probes of the path MTU sent (RFC 8899)")                                    \
+    X(path_mtu_lowered, "times that packets became smaller: full ones did not pass (PMTU black hole)")     \
+    X(path_mtu_raised, "times that packets became larger again")
 
 struct lh_stats {
 #define LH_STATS_FIELD(field, meaning) uint64_t field;

@@ -144,6 +144,7 @@ void sim_endpoint_destroy(struct fabric_endpoint *base)
     }
     sim_unlock(world);
     free(endpoint->table.slots);
+    free(atomic_load(&endpoint->table.partials));
     free(endpoint);
 }
 
@@ -200,6 +201,14 @@ int sim_slot_bind(struct fabric_endpoint *base, uint32_t slot, const struct fabr
         return no_memory();
     rx_table_bind(table, slot, what, key);
     return 0;
+}
+
+bool sim_takes_pieces(struct fabric_endpoint *base)
+{
+    struct rx_table *table = &((struct sim_endpoint *)base)->table;
+    if (atomic_load(&table->partials) == NULL)
+        atomic_store(&table->partials, calloc(1, rx_partials_bytes(table)));
+    return atomic_load(&table->partials) != NULL;
 }
 
 void sim_slots_rest(struct fabric_endpoint *base)

@@ -70,5 +70,6 @@ int sim_slot_bind(struct fabric_endpoint *endpoint, uint32_t slot, const struct 
                   struct fabric_slot_key *key);
 void sim_slot_unbind(struct fabric_endpoint *endpoint, uint32_t slot);
 void sim_slots_rest(struct fabric_endpoint *endpoint);
+bool sim_takes_pieces(struct fabric_endpoint *endpoint);
 
 #endif

@@ -102,13 +102,18 @@ static bool receive_write(struct sim_endpoint *endpoint, uint32_t channel, const
     uint8_t *place = NULL;
     enum rx_verdict verdict = rx_check(&endpoint->table, &roce, channel, (uint8_t)generation, &place);
     rx_count(stats, verdict);
-    if (verdict != RX_TAKE && verdict != RX_DUPLICATE)
+    if (verdict > RX_DUPLICATE)
         return false;
-    if (verdict == RX_TAKE && roce.payload_bytes > 0)
-        memcpy(place, roce.payload, roce.payload_bytes);
+    uint32_t bytes = roce.payload_bytes;
+    if (verdict <= RX_PIECE && bytes > 0)
+        memcpy(place, roce.payload, bytes);
+    if (verdict == RX_PIECE)
+        bytes = rx_on_piece(&endpoint->table, &roce, channel);
+    if (verdict == RX_PIECE && bytes == 0)
+        return false;
     fabric_count(stats, rx_marked_packets, packet->marked);
     arrival->immediate = roce.immediate;
-    arrival->bytes = (uint16_t)roce.payload_bytes;
+    arrival->bytes = (uint16_t)bytes;
     arrival->generation = (uint8_t)generation;
     return true;
 }
@@ -158,7 +163,7 @@ static bool receive_send(struct sim_endpoint *endpoint, const struct sim_packet 
         fabric_count(stats, bad_header, 1);
         return false;
     }
-    if (roce.payload_bytes > CONTROL_LONG_MAX) {
+    if (roce.payload_bytes > CONTROL_PROBE_MAX) {
         fabric_count(stats, bad_length, 1);
         return false;
     }

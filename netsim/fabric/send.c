@@ -192,7 +192,7 @@ int sim_control_send(struct fabric_endpoint *base, const struct fabric_datagram 
     uint32_t taken = 0;
     sim_lock(endpoint->world);
     for (; taken < count; taken++) {
-        assert(datagrams[taken].bytes <= CONTROL_LONG_MAX);
+        assert(datagrams[taken].bytes <= CONTROL_PROBE_MAX);
         struct roce_packet roce = {
             .opcode = ROCE_UC_SEND_ONLY,
             .dest_qpn = endpoint->peer.control_qpn & ROCE_QPN_MASK,

@@ -102,6 +102,7 @@ const struct fabric_ops fabric_sim_ops = {
     .poll = sim_poll,
     .arrived = sim_arrived,
     .long_control = true,
+    .takes_pieces = sim_takes_pieces,
     .control_send = sim_control_send,
     .control_poll = sim_control_poll,
     .poll_fds = sim_poll_fds,

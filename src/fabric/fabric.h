@@ -29,7 +29,7 @@
 #include "wire/qp_info.h"
 
 /* Raised with each change of a struct or of a meaning in this header: lh_fabric_register() compares it. */
-#define FABRIC_INTERFACE_VERSION 6u
+#define FABRIC_INTERFACE_VERSION 7u
 
 #define FABRIC_BATCH_MAX              64u /* writes in one call, arrivals from one poll */
 #define FABRIC_POLL_AGAIN             ((int)FABRIC_BATCH_MAX + 1) /* of a poll: see there */
@@ -107,12 +107,13 @@ struct fabric_arrival {
 
 struct fabric_datagram {
     const uint8_t *data;
-    uint32_t bytes;       /* at most CONTROL_MESSAGE_MAX, or (long_control) CONTROL_LONG_MAX and the MTU */
+    uint32_t bytes;       /* at most CONTROL_MESSAGE_MAX, or (long_control) CONTROL_LONG_MAX and the MTU, or
+                             (takes_pieces) CONTROL_PROBE_MAX */
     uint32_t corrupt_bit; /* as above */
 };
 
 struct fabric_control_arrival {
-    uint8_t data[CONTROL_LONG_MAX];
+    uint8_t data[CONTROL_PROBE_MAX];
     uint32_t bytes;
     uint16_t source; /* the fabric's own */
 };
@@ -162,6 +163,11 @@ struct fabric_ops {
      * them, it is FABRIC_POLL_AGAIN. */
     int (*poll)(struct fabric_endpoint *endpoint, uint32_t channel, struct fabric_arrival *arrivals,
                 uint32_t count);
+
+    /* From now on packets may come in pieces (packet_pieces.h); the poll returns each when all of it has
+     * come. False: no memory. Of the thread that polls control. NULL ops: packets come whole, and no control
+     * datagram is as long as CONTROL_PROBE_MAX. */
+    bool (*takes_pieces)(struct fabric_endpoint *endpoint);
 
     /* When the packet that was read last of a channel, or of the control QP, had reached this host, by now():
      * from then on it waited for its reader. Where endpoints share what is read, another's that was read

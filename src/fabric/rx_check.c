@@ -88,22 +88,92 @@ static enum rx_verdict check_place(const struct rx_table *table, const struct rx
     return RX_TAKE;
 }
 
+/* Whether the packet is for this use of the slot. */
+static enum rx_verdict check_use(const struct rx_slot *entry, const struct roce_packet *packet,
+                                 uint8_t generation)
+{
+    if (!entry->open || entry->bound.generation != generation)
+        return RX_LATE;
+    if (packet->rkey != entry->rkey)
+        return RX_BAD_KEY;
+    return RX_TAKE;
+}
+
+/* The slot of that piece; or NULL and why it is not taken. */
+static const struct rx_slot *slot_of_piece(const struct rx_table *table, const struct roce_packet *packet,
+                                           struct immediate_fields fields, struct packet_piece *piece,
+                                           enum rx_verdict *verdict)
+{
+    *verdict = RX_BAD_RANGE;
+    if (atomic_load_explicit(&table->partials, memory_order_acquire) == NULL ||
+        !packet_piece_read(&table->attr, packet->va, fields.packet, packet->payload_bytes, piece) ||
+        fields.message != piece->slot)
+        return NULL;
+    *verdict = RX_LATE;
+    return table->slots == NULL ? NULL : &table->slots[piece->slot];
+}
+
+/* An address beyond all slots. */
+static enum rx_verdict check_piece(const struct rx_table *table, const struct roce_packet *packet,
+                                   uint32_t channel, uint8_t generation, uint8_t **place)
+{
+    const struct fabric_endpoint_attr *attr = &table->attr;
+    struct immediate_fields fields = immediate_part(attr->split, packet->immediate);
+    struct packet_piece piece;
+    enum rx_verdict verdict;
+    const struct rx_slot *entry = slot_of_piece(table, packet, fields, &piece, &verdict);
+    if (entry == NULL)
+        return verdict;
+    verdict = check_use(entry, packet, generation);
+    if (verdict != RX_TAKE)
+        return verdict;
+    if (piece.offset + packet->payload_bytes > entry->bound.length_bytes)
+        return RX_BAD_RANGE;
+    if (fabric_channel_of(fields.packet, attr->stripe_packets, attr->channels) != channel)
+        return RX_BAD_CHANNEL;
+    uint64_t end = piece.offset + packet->payload_bytes;
+    bool is_last = piece.end_bytes != 0 || end % attr->mtu_bytes == 0;
+    uint64_t word = atomic_load_explicit(&entry->bound.received[fields.packet / 64], memory_order_relaxed);
+    if ((word >> (fields.packet % 64)) & 1)
+        return is_last ? RX_DUPLICATE : RX_DUPLICATE_PIECE;
+    *place = entry->bound.base + piece.offset;
+    return RX_PIECE;
+}
+
+uint32_t rx_on_piece(struct rx_table *table, const struct roce_packet *packet, uint32_t channel)
+{
+    struct packet_partial *partials = atomic_load_explicit(&table->partials, memory_order_acquire);
+    struct immediate_fields fields = immediate_part(table->attr.split, packet->immediate);
+    struct packet_piece piece;
+    bool is_piece =
+        packet_piece_read(&table->attr, packet->va, fields.packet, packet->payload_bytes, &piece);
+    assert(is_piece && partials != NULL && channel < table->attr.channels);
+    (void)is_piece;
+    fabric_count(table->attr.stats, rx_pieces, 1);
+    return packet_piece_add(partials + (size_t)channel * PACKET_PARTIALS, &piece, table->attr.mtu_bytes,
+                            packet->rkey, fields.packet, packet->payload_bytes);
+}
+
+size_t rx_partials_bytes(const struct rx_table *table)
+{
+    return (size_t)table->attr.channels * PACKET_PARTIALS * sizeof(struct packet_partial);
+}
+
 enum rx_verdict rx_check(const struct rx_table *table, const struct roce_packet *packet, uint32_t channel,
                          uint8_t generation, uint8_t **place)
 {
     const struct fabric_endpoint_attr *attr = &table->attr;
     uint64_t slot = packet->va / attr->slot_bytes;
     if (slot >= attr->slots)
-        return RX_BAD_RANGE;
+        return check_piece(table, packet, channel, generation, place);
     if (table->slots == NULL)
         return RX_LATE;
     const struct rx_slot *entry = &table->slots[slot];
-    if (!entry->open || entry->bound.generation != generation)
-        return RX_LATE;
-    if (packet->rkey != entry->rkey)
-        return RX_BAD_KEY;
+    enum rx_verdict verdict = check_use(entry, packet, generation);
+    if (verdict != RX_TAKE)
+        return verdict;
     struct immediate_fields fields = immediate_part(attr->split, packet->immediate);
-    enum rx_verdict verdict = check_place(table, entry, packet, (uint32_t)slot, fields);
+    verdict = check_place(table, entry, packet, (uint32_t)slot, fields);
     if (verdict != RX_TAKE)
         return verdict;
     if (fabric_channel_of(fields.packet, attr->stripe_packets, attr->channels) != channel)
@@ -123,6 +193,8 @@ void rx_count(struct lh_stats *stats, enum rx_verdict verdict)
 {
     switch (verdict) {
     case RX_TAKE:
+    case RX_PIECE:
+    case RX_DUPLICATE_PIECE:
     case RX_DUPLICATE: /* the SDR layer counts those, it owns the bitmap */
         break;
     case RX_LATE:

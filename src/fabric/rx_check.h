@@ -10,6 +10,7 @@
 #define LH_FABRIC_RX_CHECK_H
 
 #include "fabric/fabric.h"
+#include "fabric/packet_pieces.h"
 #include "wire/roce.h"
 
 struct rx_slot {
@@ -27,12 +28,16 @@ struct rx_table {
     uint32_t binds;        /* at most, of a slot of those that were given back */
     struct fabric_endpoint_attr attr;
     uint32_t key_salt; /* random in each incarnation of the endpoint */
+    /* PACKET_PARTIALS of each channel, of the caller; NULL: no pieces are taken. Set once, by any thread. */
+    _Atomic(struct packet_partial *) partials;
 };
 
 enum rx_verdict {
-    RX_TAKE = 0,  /* place the payload at *place */
-    RX_DUPLICATE, /* its bit is set: do not touch memory; still reported as an arrival */
-    RX_LATE,      /* slot is closed, or of another generation */
+    RX_TAKE = 0,        /* place the payload at *place */
+    RX_PIECE,           /* likewise, then rx_on_piece() */
+    RX_DUPLICATE,       /* its bit is set: do not touch memory; still reported as an arrival */
+    RX_DUPLICATE_PIECE, /* likewise, and not reported: the last piece of its packet is */
+    RX_LATE,            /* slot is closed, or of another generation */
     RX_BAD_KEY,
     RX_BAD_RANGE,   /* no such slot, outside the buffer, or VA and immediate name different places */
     RX_BAD_LENGTH,  /* over the MTU, or empty and not a fragment of the immediate alone */
@@ -55,6 +60,11 @@ void rx_table_unbind(struct rx_table *table, uint32_t slot);
  * buffer. */
 enum rx_verdict rx_check(const struct rx_table *table, const struct roce_packet *packet, uint32_t channel,
                          uint8_t generation, uint8_t **place);
+/* The payload of a piece is in place, and right. Returns the bytes of the packet that it made whole: that is
+ * the arrival; or 0: there is none. */
+uint32_t rx_on_piece(struct rx_table *table, const struct roce_packet *packet, uint32_t channel);
+/* Memory of rx_table.partials, zeroed. */
+size_t rx_partials_bytes(const struct rx_table *table);
 /* Adds one to the counter that goes with the verdict (none for RX_TAKE and RX_DUPLICATE: the SDR layer
  * counts those). */
 void rx_count(struct lh_stats *stats, enum rx_verdict verdict);

@@ -262,6 +262,12 @@ static void link_control_proven(struct fabric_endpoint *endpoint,
         inner->fabric->ops->control_proven(inner, arrival);
 }
 
+static bool link_takes_pieces(struct fabric_endpoint *endpoint)
+{
+    struct fabric_endpoint *inner = inner_of(endpoint);
+    return inner->fabric->ops->takes_pieces(inner);
+}
+
 static lh_time link_arrived(struct fabric_endpoint *endpoint, uint32_t channel)
 {
     struct fabric_endpoint *inner = inner_of(endpoint);
@@ -334,6 +340,8 @@ int fabric_link_over(struct fabric *inner, const struct lh_link_spec *spec, stru
     link->ops = link_ops;
     link->ops.name = inner->ops->name;
     link->ops.long_control = inner->ops->long_control;
+    if (inner->ops->takes_pieces != NULL)
+        link->ops.takes_pieces = link_takes_pieces;
     /* Nothing to register stays nothing to register. */
     if (inner->ops->memory_register != NULL) {
         link->ops.memory_register = link_memory_register;

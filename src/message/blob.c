@@ -34,7 +34,8 @@ int lh_blob(struct lh_connection *connection, void *blob, size_t *bytes)
     lh_put_be16(out + 6,
                 (uint16_t)(BLOB_TAGS | BLOB_EAGER | BLOB_MATCH | BLOB_ONESIDED | BLOB_KEEPALIVE |
                            BLOB_PARTS | BLOB_HYBRID | (connection->attr.match_tags ? BLOB_MATCHES : 0) |
-                           (sdr_qp_can_take_long(connection->qp) ? BLOB_LONG : 0)));
+                           (sdr_qp_can_take_long(connection->qp) ? BLOB_LONG : 0) |
+                           (sdr_qp_can_take_pieces(connection->qp) ? BLOB_PIECES : 0)));
     sdr_qp_info_get(connection->qp, out + BLOB_HEADER_BYTES);
     *bytes = needed;
     return 0;
@@ -107,6 +108,8 @@ int lh_attach(struct lh_connection *connection, const void *blob, size_t bytes)
         sdr_qp_keepalive_asked_for(c->qp);
     if (c->peer_flags & BLOB_PARTS)
         sdr_qp_takes_parts(c->qp);
+    if ((c->peer_flags & BLOB_PIECES) && sdr_qp_can_take_pieces(c->qp))
+        sdr_qp_takes_pieces(c->qp);
     c->small.packet_max = eager_packet_max(c->attr.mtu_bytes);
     if ((c->peer_flags & BLOB_LONG) && sdr_qp_can_take_long(c->qp))
         c->small.packet_max = sdr_qp_takes_long(c->qp);

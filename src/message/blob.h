@@ -20,6 +20,7 @@
 #define BLOB_PARTS        64u  /* control messages of a connection in parts (control.h) */
 #define BLOB_HYBRID       128u /* as a sender, the hybrid scheme */
 #define BLOB_LONG         256u /* control messages of a connection as long as a packet (control.h) */
+#define BLOB_PIECES       512u /* data packets in pieces, and probes of the path's MTU (control.h) */
 
 /* flags: those of the peer, with any that this side does not know. -LH_EHANDSHAKE, -LH_EVERSION. */
 int blob_decode(const uint8_t *blob, size_t bytes, struct qp_info *info, uint16_t *flags);

@@ -471,8 +471,8 @@ const char *lh_connection_warning(struct lh_connection *connection)
     bool sends = c->tx.next != 0;
     if (sends && !c->warning)
         c->warning = store_take(&c->store, WARNING_MAX);
-    const char *warning =
-        c->warning ? warning_format(&c->attr, c->path.rtt_minimum_ns, fabric, c->warning) : fabric;
+    const struct warning_facts facts = {fabric, c->path.rtt_minimum_ns, sdr_qp_packet_bytes(c->qp)};
+    const char *warning = c->warning ? warning_format(&c->attr, &facts, c->warning) : fabric;
     pthread_mutex_unlock(&c->requests->lock);
     return warning;
 }

@@ -100,6 +100,15 @@ void sdr_qp_takes_parts(struct sdr_qp *qp);
 bool sdr_qp_can_take_long(const struct sdr_qp *qp);
 /* Before it is connected, where this side can: the peer can, too. Returns the bytes of the longest. */
 uint32_t sdr_qp_takes_long(struct sdr_qp *qp);
+/* Whether packets of this side may come in pieces (fabric/packet_pieces.h), and leave so. */
+bool sdr_qp_can_take_pieces(const struct sdr_qp *qp);
+/* Before it is connected, where this side can: the peer can, too, and answers probes of the path's MTU. */
+void sdr_qp_takes_pieces(struct sdr_qp *qp);
+/* Payload of the packets that leave: the MTU, or less since the path takes no more. Cheap, without a lock. */
+uint32_t sdr_qp_packet_bytes(const struct sdr_qp *qp);
+/* Payload of the largest packet as long as which a probe of the peer was, that arrived at that time or later;
+ * 0: none did. */
+uint32_t sdr_qp_probed(struct sdr_qp *qp, lh_time since);
 /* Whether the layer above has more to send, which only the user's window holds back. */
 void sdr_qp_user_window(struct sdr_qp *qp, bool binds);
 /* What an earlier connection over this path found, for the controller; before lh_sdr_qp_connect(). It counts

@@ -67,7 +67,7 @@ static void postpone_ping(struct path *path, lh_time now)
 static bool is_keepalive(enum control_type type)
 {
     return type == CONTROL_PING || type == CONTROL_PONG || type == CONTROL_KEEPALIVE ||
-           type == CONTROL_ALIVE;
+           type == CONTROL_ALIVE || type == CONTROL_PROBE || type == CONTROL_PROBED;
 }
 
 void path_on_control(struct path *path, const struct control_header *header, lh_time now)

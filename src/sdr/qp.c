@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/least.h"
+#include "fabric/packet_pieces.h"
 #include "sdr/context.h"
 
 void qp_gates_enter(struct sdr_qp *qp)
@@ -560,9 +561,45 @@ uint64_t sdr_qp_rx_new_packets(const struct sdr_qp *qp)
     return sdr_qp_rx_packets(qp) - __atomic_load_n(&qp->stats.rx_duplicate_packets, __ATOMIC_RELAXED);
 }
 
+/* A packet that arrives meanwhile may be forgotten: others follow. */
+bool qp_take_full(struct sdr_qp *qp, uint8_t who)
+{
+    return (atomic_fetch_and_explicit(&qp->full_arrived, (uint8_t)~who, memory_order_relaxed) & who) != 0;
+}
+
 bool sdr_qp_full_arrived(struct sdr_qp *qp)
 {
-    return atomic_exchange_explicit(&qp->full_arrived, false, memory_order_relaxed);
+    return qp_take_full(qp, QP_FULL_FOR_UPPER);
+}
+
+bool sdr_qp_can_take_pieces(const struct sdr_qp *qp)
+{
+    const struct fabric_ops *ops = qp->endpoint->fabric->ops;
+    return ops->takes_pieces != NULL && ops->released == NULL && packet_lengths(qp->shape.mtu_bytes) > 1;
+}
+
+static_assert(PACKET_LENGTHS == PATH_MTU_LENGTHS, "each is probed");
+
+void sdr_qp_takes_pieces(struct sdr_qp *qp)
+{
+    assert(sdr_qp_can_take_pieces(qp) && !atomic_load(&qp->connected));
+    path_mtu_start(&qp->path_mtu, packet_lengths(qp->shape.mtu_bytes));
+}
+
+uint32_t sdr_qp_packet_bytes(const struct sdr_qp *qp)
+{
+    return qp->shape.mtu_bytes / atomic_load_explicit(&qp->pieces, memory_order_relaxed);
+}
+
+uint32_t sdr_qp_probed(struct sdr_qp *qp, lh_time since)
+{
+    uint32_t bytes = 0;
+    qp_lock(qp);
+    for (uint32_t s = 0; s < PATH_MTU_LENGTHS && bytes == 0; s++)
+        if (qp->probed_ns[s] != 0 && qp->probed_ns[s] >= since)
+            bytes = qp->shape.mtu_bytes >> s;
+    qp_unlock(qp);
+    return bytes;
 }
 
 int lh_sdr_error(struct sdr_qp *qp)

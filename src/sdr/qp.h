@@ -31,6 +31,7 @@
 #include "sdr/rate/rate_control.h"
 #include "sdr/rate/shared_rate.h"
 #include "sdr/run/keepers.h"
+#include "sdr/run/path_mtu.h"
 #include "sdr/run/rest.h"
 #include "sdr/run/run_queue.h"
 #include "sdr/run/watch.h"
@@ -83,6 +84,11 @@ struct qp_sends {
     uint32_t most;
 };
 
+/* Who asks whether a packet of the whole MTU has arrived. */
+#define QP_FULL_FOR_UPPER 1u /* sdr_qp_full_arrived() */
+#define QP_FULL_FOR_PROBE 2u /* the answer to a probe of the peer */
+#define QP_FULL_FOR_ALL   (QP_FULL_FOR_UPPER | QP_FULL_FOR_PROBE)
+
 /* What a channel has received, for the peer's controller. Written under the channel's gate. */
 struct qp_arrivals {
     _Atomic uint64_t
@@ -92,6 +98,14 @@ struct qp_arrivals {
     uint64_t late;      /* packets of the queue pair that came too late, before the newest of these */
     uint32_t newest_immediate;
     uint8_t newest_generation;
+};
+
+/* A packet of which the fabric has taken some pieces. */
+struct qp_cut {
+    uint64_t va;
+    uint32_t rkey;
+    uint32_t pieces; /* that it was cut into; 0: there is no such packet */
+    uint32_t taken;
 };
 
 /* Its worker's, which has the index of a worker's entry, too: no other works on the same cache lines. */
@@ -105,6 +119,7 @@ struct qp_channel {
     uint32_t waits;                 /* for the pace, since it last sent; under the pacer's lock */
     uint32_t held_back;             /* of a batch, which the fabric is not offered at first; its worker's */
     struct send_channel sends;
+    struct qp_cut begun;
     struct watch_fds watched; /* its worker's */
     struct run_entry run;     /* not of this channel, but of the worker of this index */
 };
@@ -182,21 +197,26 @@ struct sdr_qp {
     _Atomic bool proven; /* the peer is at the address of its blob (path.h): read without the lock */
     struct qp_upper_queue outbox;
     struct qp_upper_queue inbox;
-    struct idle idle;        /* of what takes memory */
-    struct store *store;     /* that it is taken from */
-    bool bundles;            /* the peer reads several messages from one datagram */
-    bool takes_parts;        /* and one from several */
-    uint32_t upper_max;      /* bytes of a message of the layer above, with its header */
-    uint32_t parts_sent;     /* messages in parts */
-    struct parts *parts;     /* of one that arrives; NULL: none did lately */
-    uint32_t bundles_untold; /* times still to tell the peer that this side does */
+    struct idle idle;    /* of what takes memory */
+    struct store *store; /* that it is taken from */
+    bool bundles;        /* the peer reads several messages from one datagram */
+    bool takes_parts;    /* and one from several */
+    struct path_mtu path_mtu;
+    _Atomic uint32_t pieces; /* that a data packet travels in; by path_mtu */
+    uint64_t long_bytes; /* of messages of the layer above that a smaller packet would not have carried */
+    lh_time
+        probed_ns[PATH_MTU_LENGTHS]; /* when a probe of that length of the peer arrived last; 0: none did */
+    uint32_t upper_max;              /* bytes of a message of the layer above, with its header */
+    uint32_t parts_sent;             /* messages in parts */
+    struct parts *parts;             /* of one that arrives; NULL: none did lately */
+    uint32_t bundles_untold;         /* times still to tell the peer that this side does */
     bool pong_wanted;
-    bool cts_ack_wanted;       /* a clear-to-send came: acknowledge */
-    bool cts_refused;          /* clear-to-sends are due that the fabric did not take */
-    bool report_refused;       /* likewise a report */
-    _Atomic bool full_arrived; /* a packet of the MTU did, since sdr_qp_full_arrived() asked */
-    bool closing;              /* nothing but CLOSE is sent any more */
-    uint32_t close_copies;     /* still to be sent */
+    bool cts_ack_wanted;          /* a clear-to-send came: acknowledge */
+    bool cts_refused;             /* clear-to-sends are due that the fabric did not take */
+    bool report_refused;          /* likewise a report */
+    _Atomic uint8_t full_arrived; /* a packet of the MTU did, since it was asked for: QP_FULL_… */
+    bool closing;                 /* nothing but CLOSE is sent any more */
+    uint32_t close_copies;        /* still to be sent */
     uint32_t close_reason;
     uint64_t packets_noted; /* rx_packets at the last path_on_traffic() */
     struct rest rest;
@@ -333,6 +353,9 @@ int qp_hold_ranges(struct sdr_qp *qp, uint32_t ranges, uint32_t packets);
 lh_time qp_memory_round(struct sdr_qp *qp, lh_time now);
 /* All of it; nothing is in use. */
 void qp_memory_free(struct sdr_qp *qp);
+
+/* Whether a packet of the whole MTU has arrived since it was asked for by that one: QP_FULL_… */
+bool qp_take_full(struct sdr_qp *qp, uint8_t who);
 
 /* After the queue of clear-to-sends changed, under the lock. */
 void qp_note_cts(struct sdr_qp *qp);

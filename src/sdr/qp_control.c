@@ -2,7 +2,7 @@
  * The control half of a QP: messages from the peer, and messages to it. Runs on the control worker.
  *
  * Timers: ping and its interval (path.h), of those that need one; retransmission of clear-to-send
- * (clear_to_send.h).
+ * (clear_to_send.h); probes of the path's MTU (path_mtu.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -74,7 +74,7 @@ static bool may_bundle(const struct sdr_qp *qp)
 /* Of the body, that a packet of the path carries. */
 static uint32_t body_room(const struct sdr_qp *qp)
 {
-    return (uint32_t)lh_least(qp->shape.mtu_bytes, CONTROL_MESSAGE_MAX) - CONTROL_HEADER_BYTES;
+    return (uint32_t)lh_least(sdr_qp_packet_bytes(qp), CONTROL_MESSAGE_MAX) - CONTROL_HEADER_BYTES;
 }
 
 /* Puts the message beside the last one that waits. False: it gets a datagram of its own. */
@@ -101,7 +101,7 @@ static bool bundle(struct sdr_qp *qp, const void *data, uint32_t bytes)
 static int push_parts(struct sdr_qp *qp, const uint8_t *data, uint32_t bytes)
 {
     uint8_t body[CONTROL_PAYLOAD_MAX];
-    uint32_t most = body_room(qp) - CONTROL_PART_BYTES;
+    const uint32_t most = body_room(qp) - CONTROL_PART_BYTES;
     struct control_part part = {.number = qp->parts_sent++, .whole = bytes};
     if (QP_MESSAGES_WAITING - (qp->outbox.head - qp->outbox.tail) < (bytes + most - 1) / most)
         return lh_fail(LH_EAGAIN, "too many messages are waiting to be sent");
@@ -118,7 +118,7 @@ static int push_parts(struct sdr_qp *qp, const uint8_t *data, uint32_t bytes)
 
 static int push_upper(struct sdr_qp *qp, const void *data, size_t bytes)
 {
-    bool is_long = bytes > CONTROL_PAYLOAD_MAX; /* and has a packet of its own */
+    bool is_long = bytes > CONTROL_PAYLOAD_MAX && qp->path_mtu.shift == 0; /* and has a packet of its own */
     if (qp->takes_parts && !is_long && bytes > body_room(qp) && body_room(qp) > CONTROL_PART_BYTES)
         return push_parts(qp, data, (uint32_t)bytes);
     if (bundle(qp, data, (uint32_t)bytes))
@@ -196,7 +196,7 @@ static lh_time fresh_now(struct sdr_qp *qp)
 }
 
 static struct fabric_datagram encode(struct sdr_qp *qp, struct control_message *message, lh_time now,
-                                     uint8_t out[CONTROL_MESSAGE_MAX])
+                                     uint8_t *out)
 {
     message->header.token = qp->peer.token;
     path_stamp(&qp->path, now, &message->header);
@@ -221,6 +221,36 @@ static bool send_control(struct sdr_qp *qp, struct control_message *message)
     uint8_t bytes[CONTROL_MESSAGE_MAX];
     struct fabric_datagram datagram = encode(qp, message, fresh_now(qp), bytes);
     return send_datagrams(qp, &datagram, 1) == 1;
+}
+
+/* ---- the path's MTU ---- */
+
+/* Timers; what the fabric does not take counts as lost. */
+static lh_time probe_path_mtu(struct sdr_qp *qp, lh_time now)
+{
+    uint8_t bytes[CONTROL_PROBE_MAX];
+    struct control_message message = {.header.type = CONTROL_PROBE};
+    lh_time next = qp_path_mtu_round(qp, now);
+    while (qp_path_mtu_take_probe(qp, &message.body.probe)) { /* PATH_MTU_LENGTHS */
+        struct fabric_datagram datagram = encode(qp, &message, fresh_now(qp), bytes);
+        fabric_count(&qp->stats, path_mtu_probes, send_datagrams(qp, &datagram, 1));
+    }
+    return next;
+}
+
+/* Answered at once. A sender of pieces must find memory for them. */
+static bool on_probe(struct sdr_qp *qp, const struct control_probe *probe, lh_time now)
+{
+    const struct fabric_ops *ops = qp->endpoint->fabric->ops;
+    struct control_message answer = {.header.type = CONTROL_PROBED, .body.probe.id = probe->id};
+    uint32_t shift = qp_path_mtu_probed(qp, probe, now);
+    if (shift >= qp->path_mtu.lengths)
+        return false;
+    if (!qp->path.proven || qp_is_over(qp) || (shift > 0 && !ops->takes_pieces(qp->endpoint)))
+        return true;
+    answer.body.probe.full = qp_take_full(qp, QP_FULL_FOR_PROBE);
+    send_control(qp, &answer);
+    return true;
 }
 
 /* ---- arrivals ---- */
@@ -333,6 +363,11 @@ static bool on_message(struct sdr_qp *qp, const struct control_message *message,
         keepers_on_alive(&qp->context->keepers, &qp->keeper, message->body.alive.tokens,
                          message->body.alive.count, now);
         return true;
+    case CONTROL_PROBE:
+        return on_probe(qp, &message->body.probe, now);
+    case CONTROL_PROBED:
+        qp_path_mtu_on_answer(qp, &message->body.probe, now);
+        return true;
     }
     return false;
 }
@@ -441,6 +476,9 @@ static bool send_batch(struct sdr_qp *qp, uint32_t most)
         datagrams[i] = encode(qp, &message, now, waiting->datagram);
     }
     uint32_t taken = send_datagrams(qp, datagrams, count);
+    for (uint32_t i = 0; i < taken; i++)
+        if (datagrams[i].bytes > CONTROL_MESSAGE_MAX)
+            qp->long_bytes += datagrams[i].bytes;
     outbox->tail += taken;
     if (taken > 0)
         idle_note(&qp->idle);
@@ -634,6 +672,8 @@ static bool send_control_due(struct sdr_qp *qp, lh_time now, lh_time *next)
         if (!qp->report_refused && qp->path.proven)
             lh_keep_earlier(next, qp_rate_report_next(qp));
         lh_keep_earlier(next, qp_rate_round(qp, now));
+        if (qp->path.proven)
+            lh_keep_earlier(next, probe_path_mtu(qp, now));
         lh_keep_earlier(next, ping_at(qp));
         lh_keep_earlier(next, ask_at(qp));
     }
@@ -719,6 +759,7 @@ int lh_sdr_path(struct sdr_qp *qp, struct lh_sdr_path *path)
         .peer_receive_buffer_bytes = qp->peer.receive_buffer_bytes,
         .controlled = rate_control_is_on(&qp->rate),
         .pace_bps = pace_of(qp),
+        .packet_bytes = sdr_qp_packet_bytes(qp),
     };
     qp_unlock(qp);
     return 0;

@@ -78,6 +78,8 @@ static struct sdr_qp *allocate_qp(struct sdr_context *context, const struct qp_p
     cts_announcer_init(&qp->announcer, window);
     cts_queue_init(&qp->cts, (uint64_t *)(qp + 1), window);
     qp->upper_max = CONTROL_MESSAGE_MAX;
+    path_mtu_init(&qp->path_mtu, plan->shape.mtu_bytes);
+    atomic_store_explicit(&qp->pieces, 1, memory_order_relaxed);
     ring_init(&qp->outbox.ring, sizeof(struct qp_upper_message) + CONTROL_MESSAGE_MAX, QP_MESSAGES_WAITING);
     ring_init(&qp->inbox.ring, sizeof(struct qp_upper_message) + CONTROL_MESSAGE_MAX, QP_MESSAGES_WAITING);
     idle_init(&qp->idle);

@@ -11,6 +11,7 @@
 #include "base/least.h"
 #include "history/path_history.h"
 #include "sdr/context.h"
+#include "wire/roce.h"
 
 #define PACE_CHANGE      16u /* a change by less than this part is not worth a system call */
 #define PACE_SPAN_NS     LH_NS_PER_MS
@@ -195,7 +196,8 @@ static void fill_report(struct sdr_qp *qp, struct lh_congestion_report *report)
 {
     uint32_t channels = qp->channel_count;
     lh_time now = qp->endpoint->fabric->ops->now(qp->endpoint->fabric);
-    *report = (struct lh_congestion_report){.window_bytes = UINT64_MAX};
+    *report =
+        (struct lh_congestion_report){.window_bytes = UINT64_MAX, .packet_bytes = sdr_qp_packet_bytes(qp)};
     snprintf(report->controller, sizeof report->controller, "%s", qp->congestion.controller->name);
     pthread_mutex_lock(&qp->pacer_lock);
     report->rate_bps = qp->rate.pacer.rate_bps ? qp->rate.pacer.rate_bps : LH_RATE_NONE;
@@ -413,4 +415,63 @@ void qp_rate_on_reported(struct sdr_qp *qp, const struct control_feedback *repor
     arrival_report_on_sent(&qp->report, report->arrived_packets, now);
     qp->report_newest_ns = report->arrived_ns;
     fabric_count(&qp->stats, feedback_sent, 1);
+}
+
+/* ---- the path's MTU ---- */
+
+/* Sent is all that a smaller packet would not have carried. */
+static struct path_mtu_view path_mtu_view(const struct sdr_qp *qp, lh_time now)
+{
+    return (struct path_mtu_view){
+        .sent_bytes = __atomic_load_n(&qp->stats.tx_bytes, __ATOMIC_RELAXED) + qp->long_bytes,
+        .overdue_ns = lh_rtt_overdue_ns(&qp->path.rtt),
+        .now = now,
+    };
+}
+
+/* As long on the wire as a data packet of that length. */
+static uint32_t probe_bytes(const struct sdr_qp *qp, uint32_t shift)
+{
+    return (qp->shape.mtu_bytes >> shift) + ROCE_WRITE_IMM_HEADER_BYTES - ROCE_SEND_HEADER_BYTES;
+}
+
+lh_time qp_path_mtu_round(struct sdr_qp *qp, lh_time now)
+{
+    const struct path_mtu_view view = path_mtu_view(qp, now);
+    path_mtu_on_time(&qp->path_mtu, &view);
+    return path_mtu_next(&qp->path_mtu);
+}
+
+bool qp_path_mtu_take_probe(struct sdr_qp *qp, struct control_probe *probe)
+{
+    uint32_t shift;
+    if (!path_mtu_take_probe(&qp->path_mtu, &probe->id, &shift))
+        return false;
+    probe->bytes = probe_bytes(qp, shift);
+    return true;
+}
+
+void qp_path_mtu_on_answer(struct sdr_qp *qp, const struct control_probe *probed, lh_time now)
+{
+    const struct path_mtu_view view = path_mtu_view(qp, now);
+    const uint32_t before = qp->path_mtu.shift;
+    if (!path_mtu_on_answer(&qp->path_mtu, probed->id, probed->full, &view))
+        return;
+    if (qp->path_mtu.shift > before)
+        fabric_count(&qp->stats, path_mtu_lowered, 1);
+    else
+        fabric_count(&qp->stats, path_mtu_raised, 1);
+    atomic_store_explicit(&qp->pieces, 1u << qp->path_mtu.shift, memory_order_relaxed);
+}
+
+uint32_t qp_path_mtu_probed(struct sdr_qp *qp, const struct control_probe *probe, lh_time now)
+{
+    uint32_t shift = 0, lengths = qp->path_mtu.lengths;
+    if (lengths == 1) /* it is of no use to this side */
+        return lengths;
+    while (shift < lengths && probe->bytes != probe_bytes(qp, shift))
+        shift++;
+    if (shift < lengths)
+        qp->probed_ns[shift] = now;
+    return shift;
 }

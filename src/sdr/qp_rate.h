@@ -1,5 +1,6 @@
 /*
- * qp_rate.h - a QP's controller: its start, reports of the peer and to it, its time.
+ * qp_rate.h - a QP's controller: its start, reports of the peer and to it, its time; and the length of its
+ * packets, by what the path takes.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -39,5 +40,15 @@ bool qp_rate_report_due(struct sdr_qp *qp, lh_time now);
 lh_time qp_rate_report_next(struct sdr_qp *qp);
 struct control_feedback qp_rate_report(struct sdr_qp *qp, lh_time now);
 void qp_rate_on_reported(struct sdr_qp *qp, const struct control_feedback *report, lh_time now);
+
+/* ---- the path's MTU: see run/path_mtu.h ---- */
+
+/* Timers; then probes may be due. Returns when they expire next. */
+lh_time qp_path_mtu_round(struct sdr_qp *qp, lh_time now);
+bool qp_path_mtu_take_probe(struct sdr_qp *qp, struct control_probe *probe);
+/* The peer answered one: packets may be longer or shorter from now on. */
+void qp_path_mtu_on_answer(struct sdr_qp *qp, const struct control_probe *probed, lh_time now);
+/* A probe of the peer arrived. Returns its length as a shift, path_mtu.lengths or more if it has none. */
+uint32_t qp_path_mtu_probed(struct sdr_qp *qp, const struct control_probe *probe, lh_time now);
 
 #endif

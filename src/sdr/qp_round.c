@@ -7,6 +7,7 @@
 
 #include "base/earlier.h"
 #include "base/least.h"
+#include "fabric/packet_pieces.h"
 #include "sdr/context.h"
 #include "sdr/qp_rate.h"
 
@@ -18,11 +19,11 @@
 /* Mostly one is asked for after many arrivals, and the first of them is one. */
 static void note_full(struct sdr_qp *qp, const struct fabric_arrival *arrivals, uint32_t count)
 {
-    if (atomic_load_explicit(&qp->full_arrived, memory_order_relaxed))
+    if (atomic_load_explicit(&qp->full_arrived, memory_order_relaxed) == QP_FULL_FOR_ALL)
         return;
     for (uint32_t i = 0; i < count; i++)
         if (arrivals[i].bytes == qp->shape.mtu_bytes) {
-            atomic_store_explicit(&qp->full_arrived, true, memory_order_relaxed);
+            atomic_store_explicit(&qp->full_arrived, QP_FULL_FOR_ALL, memory_order_relaxed);
             return;
         }
 }
@@ -289,6 +290,71 @@ static void note_front(const struct sdr_qp *qp, uint32_t channel, bool heeded, s
     channel_order_set(order, channel, waiting, front.begin);
 }
 
+/* How many pieces of that packet the fabric has. */
+static uint32_t begun_pieces(const struct qp_cut *begun, const struct fabric_write *write, uint32_t pieces)
+{
+    bool is_it = begun->pieces == pieces && begun->va == write->va && begun->rkey == write->rkey;
+    return is_it ? begun->taken : 0;
+}
+
+/* Cuts the next packets into pieces, at most a batch; the first without those that the fabric has. Returns
+ * how many packets; ends[i]: the pieces of all up to packet i. */
+static uint32_t cut_packets(const struct sdr_qp *qp, const struct qp_cut *begun,
+                            const struct fabric_write *writes, uint32_t count, uint32_t pieces,
+                            struct fabric_write cut[FABRIC_BATCH_MAX], uint32_t ends[FABRIC_BATCH_MAX])
+{
+    const struct packet_receiver peer = {qp->peer.slots * qp->peer.slot_bytes, qp->shape.mtu_bytes};
+    struct fabric_write of[PACKET_PIECES_MAX];
+    uint32_t packets = 0, used = 0;
+    for (; packets < count && used + pieces <= FABRIC_BATCH_MAX; packets++) {
+        uint32_t all = packet_cut(&peer, &writes[packets], pieces, of);
+        for (uint32_t i = packets == 0 ? begun_pieces(begun, writes, pieces) : 0; i < all; i++)
+            cut[used++] = of[i];
+        ends[packets] = used;
+    }
+    return packets;
+}
+
+/* The path does not take whole packets. Returns how many of these the fabric took; of the next one it may
+ * have taken some pieces: then it is not offered those again, or a full queue that always has room for a few
+ * would never get the rest. Negative: the device is gone. */
+static int post_pieces(struct sdr_qp *qp, uint32_t channel, const struct fabric_write *writes,
+                       uint32_t count, uint32_t pieces)
+{
+    const struct fabric_ops *ops = qp->endpoint->fabric->ops;
+    struct qp_cut *begun = &qp->channels[channel].begun;
+    struct fabric_write cut[FABRIC_BATCH_MAX];
+    uint32_t ends[FABRIC_BATCH_MAX];
+    uint32_t taken = 0;
+    while (taken < count) { /* takes a packet or more */
+        uint32_t packets = cut_packets(qp, begun, writes + taken, count - taken, pieces, cut, ends);
+        int posted = ops->post_writes(qp->endpoint, channel, cut, ends[packets - 1]);
+        if (posted < 0)
+            return taken > 0 ? (int)taken : posted;
+        fabric_count(&qp->stats, tx_pieces, posted);
+        uint32_t whole = 0, before = 0;
+        for (; whole < packets && ends[whole] <= (uint32_t)posted; whole++)
+            before = ends[whole];
+        taken += whole;
+        uint32_t kept = whole == 0 ? begun_pieces(begun, &writes[taken], pieces) : 0;
+        *begun = (struct qp_cut){0};
+        if (whole == packets)
+            continue;
+        *begun =
+            (struct qp_cut){writes[taken].va, writes[taken].rkey, pieces, kept + (uint32_t)posted - before};
+        break;
+    }
+    return (int)taken;
+}
+
+static int post(struct sdr_qp *qp, uint32_t channel, const struct fabric_write *writes, uint32_t count)
+{
+    uint32_t pieces = atomic_load_explicit(&qp->pieces, memory_order_relaxed);
+    if (pieces > 1)
+        return post_pieces(qp, channel, writes, count, pieces);
+    return qp->endpoint->fabric->ops->post_writes(qp->endpoint, channel, writes, count);
+}
+
 /* Offers the fabric up to `room` of the next packets that no other channel's go before; returns how many it
  * took. *limit: why not all; unchanged when it took all. */
 static uint32_t offer(struct sdr_qp *qp, uint32_t channel, uint32_t room, const struct channel_order *order,
@@ -309,7 +375,7 @@ static uint32_t offer(struct sdr_qp *qp, uint32_t channel, uint32_t room, const 
     uint32_t ready =
         send_channel_peek(sends, &qp->send_shape, channel, bounded ? &bound : NULL, writes, room);
     uint32_t count = pace(qp, channel, writes, ready, now, limit);
-    int taken = count ? ops->post_writes(qp->endpoint, channel, writes, count) : 0;
+    int taken = count ? post(qp, channel, writes, count) : 0;
     if (taken < 0) {
         qp_fail(qp, -LH_EDEVICE);
         taken = 0;

@@ -8,7 +8,6 @@
 #include "wire/control.h"
 
 #include <assert.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/big_endian.h"
@@ -18,6 +17,8 @@ static_assert(CONTROL_HEADER_BYTES + CONTROL_CTS_MAX * CONTROL_CTS_BYTES <= CONT
 
 #define ENTRY_HEADER_BYTES 2u /* of CONTROL_UPPERS */
 #define TOKEN_BYTES        4u
+#define PROBE_ID_BYTES     4u
+#define PROBED_BYTES       8u
 
 static void encode_cts(const struct control_cts *cts, uint8_t *out)
 {
@@ -113,7 +114,7 @@ uint32_t control_uppers_take(struct control_message *message, const uint8_t **da
 uint32_t control_part_write(const struct control_part *part, uint8_t *body)
 {
     assert(part->bytes > 0 && part->offset + part->bytes <= part->whole);
-    assert(part->whole <= CONTROL_PAYLOAD_MAX && CONTROL_PART_BYTES + part->bytes <= CONTROL_PAYLOAD_MAX);
+    assert(part->whole <= CONTROL_PARTS_MAX && CONTROL_PART_BYTES + part->bytes <= CONTROL_PAYLOAD_MAX);
     lh_put_be32(body, part->number);
     lh_put_be16(body + 4, (uint16_t)part->offset);
     lh_put_be16(body + 6, (uint16_t)part->whole);
@@ -145,7 +146,18 @@ static size_t encode_tokens(const struct control_message *message, uint8_t *out)
 /* Bytes behind the header. */
 static uint32_t payload_max(uint32_t type)
 {
+    if (type == CONTROL_PROBE)
+        return CONTROL_PROBE_MAX - CONTROL_HEADER_BYTES;
     return type == CONTROL_UPPER ? CONTROL_LONG_MAX - CONTROL_HEADER_BYTES : CONTROL_PAYLOAD_MAX;
+}
+
+static size_t encode_probe(const struct control_probe *probe, uint8_t *out)
+{
+    assert(probe->bytes >= CONTROL_HEADER_BYTES + PROBE_ID_BYTES && probe->bytes <= CONTROL_PROBE_MAX);
+    size_t bytes = probe->bytes - CONTROL_HEADER_BYTES;
+    memset(out, 0, bytes);
+    lh_put_be32(out, probe->id);
+    return bytes;
 }
 
 /* Bytes of the body, written at out. */
@@ -181,6 +193,12 @@ static size_t encode_body(const struct control_message *message, uint8_t *out)
     case CONTROL_KEEPALIVE:
     case CONTROL_ALIVE:
         return encode_tokens(message, out);
+    case CONTROL_PROBE:
+        return encode_probe(&message->body.probe, out);
+    case CONTROL_PROBED:
+        lh_put_be32(out, message->body.probe.id);
+        lh_put_be32(out + 4, message->body.probe.full);
+        return PROBED_BYTES;
     }
     assert(false); /* a control message has one of the types above */
     return 0;
@@ -244,7 +262,7 @@ static int decode_part(const uint8_t *data, size_t bytes, struct control_message
     message->body.upper.data = data;
     message->body.upper.bytes = (uint32_t)bytes;
     struct control_part part = control_part_read(message);
-    return part.whole <= CONTROL_PAYLOAD_MAX && part.offset + part.bytes <= part.whole ? 0 : -1;
+    return part.whole <= CONTROL_PARTS_MAX && part.offset + part.bytes <= part.whole ? 0 : -1;
 }
 
 static int decode_tokens(const uint8_t *data, size_t bytes, struct control_message *message)
@@ -255,6 +273,27 @@ static int decode_tokens(const uint8_t *data, size_t bytes, struct control_messa
     message->body.alive.count = (uint32_t)count;
     for (size_t i = 0; i < count; i++)
         message->body.alive.tokens[i] = lh_get_be32(data + i * TOKEN_BYTES);
+    return 0;
+}
+
+static int decode_probe(const uint8_t *data, size_t bytes, struct control_message *message)
+{
+    if (bytes < PROBE_ID_BYTES)
+        return -1;
+    for (size_t i = PROBE_ID_BYTES; i < bytes; i++) /* at most CONTROL_PROBE_MAX */
+        if (data[i] != 0)
+            return -1;
+    message->body.probe =
+        (struct control_probe){.id = lh_get_be32(data), .bytes = (uint32_t)bytes + CONTROL_HEADER_BYTES};
+    return 0;
+}
+
+static int decode_probed(const uint8_t *data, size_t bytes, struct control_message *message)
+{
+    if (bytes != PROBED_BYTES || lh_get_be32(data + 4) > 1)
+        return -1;
+    message->body.probe =
+        (struct control_probe){.id = lh_get_be32(data), .full = lh_get_be32(data + 4) != 0};
     return 0;
 }
 
@@ -293,6 +332,10 @@ static int decode_body(const uint8_t *data, size_t bytes, struct control_message
         return decode_tokens(data, bytes, message);
     case CONTROL_PART:
         return decode_part(data, bytes, message);
+    case CONTROL_PROBE:
+        return decode_probe(data, bytes, message);
+    case CONTROL_PROBED:
+        return decode_probed(data, bytes, message);
     }
     return -1;
 }

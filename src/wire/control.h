@@ -19,6 +19,7 @@
 #ifndef LH_WIRE_CONTROL_H
 #define LH_WIRE_CONTROL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,7 +33,9 @@
 #define CONTROL_FEEDBACK_BYTES 56u
 #define CONTROL_PAYLOAD_MAX    (CONTROL_MESSAGE_MAX - CONTROL_HEADER_BYTES)
 #define CONTROL_TOKENS_MAX     (CONTROL_PAYLOAD_MAX / 4)
-#define CONTROL_PART_BYTES     8u /* of a part, before its bytes */
+#define CONTROL_PARTS_MAX      (CONTROL_LONG_MAX - CONTROL_HEADER_BYTES) /* of a message in parts */
+#define CONTROL_PART_BYTES     8u                                        /* of a part, before its bytes */
+#define CONTROL_PROBE_MAX      4116u /* as long on the wire as a data packet with a payload of 4096 bytes */
 
 enum control_type {
     CONTROL_PING = 1,      /* empty; asks for a PONG: liveness and round trip */
@@ -56,6 +59,10 @@ enum control_type {
     /* Part of a message for the layer above that is longer than a packet of the path: number 4 | offset 2 |
      * bytes of the message 2 | 1 … bytes. Only to a peer that is known to read it. */
     CONTROL_PART = 11,
+    /* Asks whether packets of this size pass (RFC 8899): id 4 | zeros, up to CONTROL_PROBE_MAX with the
+     * header. Only to a peer that is known to read it. */
+    CONTROL_PROBE = 12,
+    CONTROL_PROBED = 13, /* id 4 | full 4: the answer: struct control_probe */
 };
 
 struct control_header {
@@ -91,6 +98,13 @@ struct control_feedback {
     uint64_t credit_bytes;    /* that the reader may have sent in all; UINT64_MAX: no limit */
 };
 
+/* Of a CONTROL_PROBE or a CONTROL_PROBED. */
+struct control_probe {
+    uint32_t id;    /* of the probe's writer */
+    uint32_t bytes; /* CONTROL_PROBE: of the whole message */
+    bool full;      /* CONTROL_PROBED: a data packet of the whole MTU has arrived since the probe before */
+};
+
 struct control_message {
     struct control_header header;
     union {
@@ -110,6 +124,7 @@ struct control_message {
             uint32_t tokens[CONTROL_TOKENS_MAX];
             uint32_t count;
         } alive; /* of CONTROL_KEEPALIVE, too */
+        struct control_probe probe;
     } body;
 };
 
@@ -127,7 +142,7 @@ uint32_t control_uppers_take(struct control_message *message, const uint8_t **da
 struct control_part {
     uint32_t number; /* of the message, among those of its writer that travel in parts */
     uint32_t offset; /* in the message */
-    uint32_t whole;  /* bytes of the message: 1 … CONTROL_PAYLOAD_MAX */
+    uint32_t whole;  /* bytes of the message: 1 … CONTROL_PARTS_MAX */
     const uint8_t *data;
     uint32_t bytes; /* at least 1; none beyond the message */
 };
@@ -137,8 +152,8 @@ uint32_t control_part_write(const struct control_part *part, uint8_t *body);
 /* Of a message that was decoded; data points into it. */
 struct control_part control_part_read(const struct control_message *message);
 
-/* Bytes written into out, which holds them: CONTROL_MESSAGE_MAX, of a long CONTROL_UPPER more. The message
- * must be valid (asserted). */
+/* Bytes written into out, which holds them: CONTROL_MESSAGE_MAX, of a long CONTROL_UPPER or a probe more. The
+ * message must be valid (asserted). */
 size_t control_encode(const struct control_message *message, uint8_t *out);
 /* 0, or -1 when any field is impossible. Reads `bytes` bytes at most; trailing bytes beyond the message's
  * own length are refused. */

@@ -16,10 +16,10 @@
 
 struct parts_message {
     uint32_t number;
-    uint32_t whole;                                       /* its bytes; 0: none has come */
-    uint32_t come;                                        /* of these */
-    uint64_t there[LH_BITMAP_WORDS(CONTROL_PAYLOAD_MAX)]; /* bit i: byte i has come */
-    uint8_t data[CONTROL_PAYLOAD_MAX];
+    uint32_t whole;                                     /* its bytes; 0: none has come */
+    uint32_t come;                                      /* of these */
+    uint64_t there[LH_BITMAP_WORDS(CONTROL_PARTS_MAX)]; /* bit i: byte i has come */
+    uint8_t data[CONTROL_PARTS_MAX];
 };
 
 /* All zero: none has come. */

@@ -43,11 +43,16 @@ size_t roce_header_bytes(uint8_t opcode)
     }
 }
 
+static uint32_t payload_max(uint8_t opcode)
+{
+    return opcode == ROCE_UC_SEND_ONLY ? ROCE_SEND_MAX : ROCE_MTU_MAX;
+}
+
 size_t roce_encode_header(const struct roce_packet *packet, uint8_t *out)
 {
     assert(roce_header_bytes((uint8_t)packet->opcode) != 0);
     assert(packet->dest_qpn <= ROCE_QPN_MASK && packet->psn <= ROCE_PSN_MASK);
-    assert(packet->payload_bytes <= ROCE_MTU_MAX);
+    assert(packet->payload_bytes <= payload_max((uint8_t)packet->opcode));
     out[0] = (uint8_t)packet->opcode;
     out[1] = (uint8_t)(BTH_MIGRATED | roce_pad_bytes(packet->payload_bytes) << BTH_PAD_SHIFT);
     lh_put_be16(out + 2, ROCE_PKEY_DEFAULT);
@@ -96,7 +101,7 @@ static enum roce_verdict decode_payload(const uint8_t *data, size_t bytes, struc
     uint32_t pad = (uint32_t)data[1] >> BTH_PAD_SHIFT & BTH_PAD_MASK;
     /* A payload is padded to four bytes, no more: together these two make the pad count the only possible
      * one. */
-    if (padded % 4 != 0 || pad > padded || padded - pad > ROCE_MTU_MAX)
+    if (padded % 4 != 0 || pad > padded || padded - pad > payload_max(data[0]))
         return ROCE_BAD_LENGTH;
     packet->payload = data + header;
     packet->payload_bytes = (uint32_t)padded - pad;

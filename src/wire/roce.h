@@ -35,6 +35,9 @@
 #define ROCE_CNP_HEADER_BYTES (ROCE_BTH_BYTES + 16u)
 #define ROCE_CNP_BYTES        (ROCE_CNP_HEADER_BYTES + ROCE_ICRC_BYTES)
 
+/* A send may be as long on the wire as the longest write with immediate: it probes the path for that. */
+#define ROCE_SEND_MAX (ROCE_MTU_MAX + ROCE_WRITE_IMM_HEADER_BYTES - ROCE_SEND_HEADER_BYTES)
+
 /* IPv6 or IPv4, UDP, BTH and all: what a write with immediate costs beyond its (padded) payload. */
 #define ROCE_WRITE_IMM_OVERHEAD_V6 (40u + 8u + ROCE_WRITE_IMM_HEADER_BYTES + ROCE_ICRC_BYTES)
 #define ROCE_WRITE_IMM_OVERHEAD_V4 (20u + 8u + ROCE_WRITE_IMM_HEADER_BYTES + ROCE_ICRC_BYTES)
@@ -62,7 +65,9 @@ struct roce_packet {
 enum roce_verdict {
     ROCE_OK = 0,
     ROCE_BAD_HEADER, /* too short, unknown opcode, version, or partition key */
-    ROCE_BAD_LENGTH, /* RETH.DMALen, pad and datagram length do not agree, or payload over ROCE_MTU_MAX */
+    /* RETH.DMALen, pad and datagram length do not agree, or payload over ROCE_MTU_MAX (a send:
+     * ROCE_SEND_MAX) */
+    ROCE_BAD_LENGTH,
 };
 
 static inline uint32_t roce_pad_bytes(uint32_t payload_bytes)

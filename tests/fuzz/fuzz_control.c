@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct control_message message;
-    uint8_t again[CONTROL_MESSAGE_MAX];
+    uint8_t again[CONTROL_PROBE_MAX];
     if (control_decode(data, size, &message) != 0)
         return 0;
     assert(control_encode(&message, again) == size);

@@ -1,7 +1,8 @@
 /*
  * drop_udp.c - preloaded: a path that drops the UDP packets of this process. $LH_TEST_DROP: "data" drops RDMA
  * writes alone, as a firewall does that lets only the control port through; "large" drops packets of more
- * than 1,000 bytes, as a link does whose MTU is below that: of a burst all but a short last one; else all.
+ * than 1,000 bytes, as a link does whose MTU is below that: of a burst of such all but a short last one; else
+ * all.
  * $LH_TEST_DROP_FROM: a file; nothing is dropped before it exists.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -28,7 +29,7 @@ static size_t bytes_of(const struct msghdr *message)
     return bytes;
 }
 
-/* data: the first bytes of a message of that many. */
+/* data: the first bytes of a packet of that many. */
 static bool dropped(int fd, const void *data, size_t bytes)
 {
     int type = 0;
@@ -51,16 +52,16 @@ ssize_t sendto(int fd, const void *data, size_t bytes, int flags, const struct s
     return dropped(fd, data, bytes) ? (ssize_t)bytes : next(fd, data, bytes, flags, to, size);
 }
 
-/* Bytes of the last packet of a burst, 0: it is no burst, or the last one is as long as the others. */
-static size_t last_packet(struct msghdr *message, size_t bytes)
+/* Bytes of each packet of a burst but the last; of a message that is none, all of its bytes. */
+static size_t packet_of(struct msghdr *message, size_t bytes)
 {
     for (struct cmsghdr *one = CMSG_FIRSTHDR(message); one; one = CMSG_NXTHDR(message, one)) {
         uint16_t packet;
         memcpy(&packet, CMSG_DATA(one), sizeof packet);
         if (one->cmsg_level == SOL_UDP && one->cmsg_type == UDP_SEGMENT && packet)
-            return bytes % packet;
+            return packet;
     }
-    return 0;
+    return bytes;
 }
 
 /* Sends the last packet of a burst alone. */
@@ -80,12 +81,12 @@ ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
     ssize_t (*next)(int, const struct msghdr *, int) =
         (ssize_t(*)(int, const struct msghdr *, int))dlsym(RTLD_NEXT, "sendmsg");
     const struct iovec *first = message->msg_iov;
-    size_t bytes = bytes_of(message);
-    if (message->msg_iovlen == 0 || !dropped(fd, first->iov_base, bytes))
-        return next(fd, message, flags);
     struct msghdr read = *message;
+    size_t bytes = bytes_of(message), packet = packet_of(&read, bytes);
+    if (message->msg_iovlen == 0 || !dropped(fd, first->iov_base, packet))
+        return next(fd, message, flags);
     const char *what = getenv("LH_TEST_DROP");
-    size_t last = what && !strcmp(what, "large") ? last_packet(&read, bytes) : 0;
+    size_t last = what && !strcmp(what, "large") && packet > 0 ? bytes % packet : 0;
     if (last > 0 && last <= LARGE)
         send_last(fd, message, bytes, last);
     return (ssize_t)bytes;

@@ -382,7 +382,10 @@ struct lengths {
 static bool drop_what_is_too_long(void *context, struct sim_datagram *datagram)
 {
     struct lengths *lengths = context;
-    bool is_long = datagram->bytes > ROCE_BTH_BYTES + lengths->mtu + ROCE_ICRC_BYTES;
+    /* A probe is as long as a data packet. */
+    bool is_probe = datagram->control && datagram->data[ROCE_BTH_BYTES + 1] == CONTROL_PROBE;
+    uint32_t header_bytes = is_probe ? ROCE_WRITE_IMM_HEADER_BYTES : ROCE_BTH_BYTES;
+    bool is_long = datagram->bytes > header_bytes + lengths->mtu + ROCE_ICRC_BYTES;
     lengths->control += datagram->control;
     lengths->too_long += datagram->control && is_long;
     return !datagram->control || !is_long;

@@ -79,7 +79,7 @@ int udp_demux_open(struct udp_fabric *fabric)
         return lh_fail(LH_ENOMEM, "no memory for a fabric");
     }
     fabric->packets.packet_bytes = UDP_INBOX_PACKET_BYTES;
-    fabric->control.packet_bytes = CONTROL_LONG_MAX;
+    fabric->control.packet_bytes = CONTROL_PROBE_MAX;
     pthread_mutex_init(&fabric->lock, NULL);
     return 0;
 }
@@ -177,7 +177,7 @@ static void sort_control(const struct reading *reading, struct udp_endpoint *own
         fabric_count(stats_of(owner), bad_header, 1);
         return;
     }
-    if (packet->payload_bytes > CONTROL_LONG_MAX) {
+    if (packet->payload_bytes > CONTROL_PROBE_MAX) {
         fabric_count(stats_of(owner), bad_length, 1);
         return;
     }

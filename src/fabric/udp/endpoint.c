@@ -140,6 +140,14 @@ void udp_slots_rest(struct fabric_endpoint *base)
     store_give(endpoint->table.attr.store, rx_table_take_slots(&endpoint->table), slots_bytes(endpoint));
 }
 
+bool udp_takes_pieces(struct fabric_endpoint *base)
+{
+    struct rx_table *table = &udp_endpoint_of(base)->table;
+    if (atomic_load(&table->partials) == NULL)
+        atomic_store(&table->partials, store_try(table->attr.store, rx_partials_bytes(table)));
+    return atomic_load(&table->partials) != NULL;
+}
+
 static int make_secrets(struct udp_endpoint *endpoint)
 {
     int error = fabric_random(&endpoint->table.key_salt, sizeof endpoint->table.key_salt);
@@ -217,6 +225,7 @@ void udp_endpoint_destroy(struct fabric_endpoint *endpoint)
     pthread_mutex_unlock(&fabric->lock);
     struct store *store = udp->table.attr.store;
     store_give(store, udp->table.slots, slots_bytes(udp));
+    store_give(store, atomic_load(&udp->table.partials), rx_partials_bytes(&udp->table));
     store_give(store, udp, endpoint_bytes(&udp->table.attr));
 }
 

@@ -16,5 +16,6 @@ int udp_slot_bind(struct fabric_endpoint *endpoint, uint32_t slot, const struct 
                   struct fabric_slot_key *key);
 void udp_slot_unbind(struct fabric_endpoint *endpoint, uint32_t slot);
 void udp_slots_rest(struct fabric_endpoint *endpoint);
+bool udp_takes_pieces(struct fabric_endpoint *endpoint);
 
 #endif

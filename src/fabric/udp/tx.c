@@ -208,6 +208,8 @@ static int on_send_error(const struct sending *sending, const struct batch *batc
         *sending->gso = false; /* this device or kernel does not segment: one packet a message */
         return 0;
     }
+    if (error == EMSGSIZE) /* it was that, not segmentation, which the kernel refused: smaller ones come */
+        *sending->gso = true;
     if (udp_send_error_is_loss(error))
         return 1;
     return lh_fail(LH_EDEVICE, "cannot send from UDP port %u: %s", sending->port, strerror(error));
@@ -239,16 +241,16 @@ static int send_laid_out(const struct sending *sending, struct batch *batch, uin
 static uint32_t burst_length(const struct udp_channel *channel, const struct fabric_write *writes,
                              uint32_t count)
 {
-    const uint32_t mtu = channel->endpoint->table.attr.mtu_bytes;
-    uint32_t most = UDP_GSO_BYTES_MAX / datagram_bytes(HEADER, mtu);
+    const uint32_t first = writes[0].bytes; /* the MTU, or a piece of it */
+    uint32_t most = UDP_GSO_BYTES_MAX / datagram_bytes(HEADER, first);
     most = most < UDP_GSO_SEGMENTS_MAX ? most : UDP_GSO_SEGMENTS_MAX;
     if (!channel->tx.gso || most < 2)
         return 1;
     for (uint32_t i = 0; i < count && i < most; i++) {
         if (writes[i].corrupt_bit != 0)
             return i > 0 ? i : 1;
-        if (writes[i].bytes != mtu) /* only the last segment may be short */
-            return i + 1;
+        if (writes[i].bytes != first) /* only the last segment may be short */
+            return writes[i].bytes < first ? i + 1 : i;
     }
     return count < most ? count : most;
 }
@@ -422,7 +424,7 @@ static uint32_t control_burst_length(const struct udp_endpoint *endpoint,
 static void add_datagram(struct udp_endpoint *endpoint, struct batch *batch, const struct icrc_flow *flow,
                          const struct fabric_datagram *datagram, uint32_t segment)
 {
-    assert(datagram->bytes <= CONTROL_LONG_MAX);
+    assert(datagram->bytes <= CONTROL_PROBE_MAX);
     const struct roce_packet packet = {
         .opcode = ROCE_UC_SEND_ONLY,
         .dest_qpn = endpoint->peer.control_qpn,

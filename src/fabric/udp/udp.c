@@ -119,6 +119,7 @@ const struct fabric_ops fabric_udp_ops = {
     .arrived = arrived,
     .bundles_control = true,
     .long_control = true,
+    .takes_pieces = udp_takes_pieces,
     .control_send = udp_control_send,
     .control_poll = udp_control_poll,
     .control_proven = udp_control_proven,

@@ -159,7 +159,7 @@ static void validate_segment(struct udp_channel *channel, struct segment *segmen
     if (!read_segment(channel, segment))
         return;
     enum rx_verdict verdict = rx_check(table, packet, channel->index, segment->generation, &place);
-    if (verdict != RX_TAKE || packet->payload_bytes == 0)
+    if (verdict > RX_PIECE || packet->payload_bytes == 0)
         place = NULL;
     if (!icrc_holds(channel, segment, place)) {
         fabric_count(stats_of(channel), bad_icrc, 1);
@@ -172,15 +172,19 @@ static void validate_segment(struct udp_channel *channel, struct segment *segmen
     rx_count(table->attr.stats, verdict);
     if (verdict == RX_LATE)
         rx->proven++;
-    if (verdict != RX_TAKE && verdict != RX_DUPLICATE)
+    if (verdict > RX_DUPLICATE)
         return;
     if (channel->endpoint->peer.translated)
         note_source(channel);
-    rx->proven++;
     if (place != NULL)
         lh_copy(place, segment->data + HEADER, packet->payload_bytes);
-    const struct fabric_arrival arrival = {packet->immediate, (uint16_t)packet->payload_bytes,
-                                           segment->generation};
+    uint32_t bytes = packet->payload_bytes;
+    if (verdict == RX_PIECE)
+        bytes = rx_on_piece(&channel->endpoint->table, packet, channel->index);
+    if (verdict == RX_PIECE && bytes == 0)
+        return;
+    rx->proven++;
+    const struct fabric_arrival arrival = {packet->immediate, (uint16_t)bytes, segment->generation};
     udp_arrivals_add(&rx->arrivals, &arrival);
 }
 

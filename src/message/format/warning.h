@@ -10,9 +10,16 @@
 
 #define WARNING_MAX 512u
 
-/* Formats the warning of the fabric (or NULL), and that of a window below rate x round trip, where a rate was
- * given and the round trip (0: not yet) is known. NULL: there is none. */
-const char *warning_format(const struct lh_attr *attr, lh_time rtt_ns, const char *fabric,
+struct warning_facts {
+    const char *fabric; /* its own warning, or NULL */
+    lh_time rtt_ns;     /* 0: not known yet */
+    uint32_t
+        packet_bytes; /* of the packets that leave: below attr->mtu_bytes where the path takes no more */
+};
+
+/* Formats the warning of the fabric, that of a path which takes only smaller packets, and that of a window
+ * below rate x round trip, where a rate was given and the round trip is known. NULL: there is none. */
+const char *warning_format(const struct lh_attr *attr, const struct warning_facts *facts,
                            char out[WARNING_MAX]);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "wire/roce.h"
 
@@ -68,18 +69,27 @@ enum data_path_state data_path_on_announced(struct data_path *path, const struct
                                                                           : DATA_PATH_PASSES;
 }
 
-char *data_path_reason(const struct data_path *path, enum data_path_state state, uint32_t mtu_bytes,
-                       char *out, size_t size)
+lh_time data_path_since(const struct data_path_view *view, lh_time now)
 {
-    const uint32_t smaller = mtu_bytes / 2;
+    lh_time silence_ns = SILENCE_MIN_NS + SILENCE_OVERDUE * view->overdue_ns;
+    return now > silence_ns ? now - silence_ns : 0;
+}
+
+char *data_path_reason(const struct data_path *path, enum data_path_state state, uint32_t mtu_bytes,
+                       uint32_t probed_bytes, char *out, size_t size)
+{
     assert(state != DATA_PATH_PASSES);
     const char *when = path->any.passed ? " any more" : "";
-    if (state == DATA_PATH_TOO_SMALL && smaller >= ROCE_MTU_MIN)
+    bool is_small = state == DATA_PATH_TOO_SMALL && mtu_bytes > ROCE_MTU_MIN;
+    char remedy[64] = "or use the --mtu of longhaul probe";
+    if (probed_bytes > 0 && probed_bytes < mtu_bytes)
+        snprintf(remedy, sizeof remedy, "or use --mtu %u", probed_bytes);
+    if (is_small)
         snprintf(out, size,
                  "data packets of MTU %u do not pass%s, smaller ones do: a link on the path takes only "
-                 "smaller packets (use --mtu %u)",
-                 mtu_bytes, path->full.passed ? " any more" : "", smaller);
-    else if (path->small || smaller < ROCE_MTU_MIN)
+                 "smaller packets (%s)",
+                 mtu_bytes, path->full.passed ? " any more" : "", remedy + strlen("or "));
+    else if (path->small || mtu_bytes <= ROCE_MTU_MIN || probed_bytes >= mtu_bytes)
         snprintf(out, size,
                  "data packets do not pass%s, control packets do: a firewall or NAT on the path (" PORTS
                  ")",
@@ -88,7 +98,7 @@ char *data_path_reason(const struct data_path *path, enum data_path_state state,
         snprintf(
             out, size,
             "data packets do not pass%s, control packets do: a firewall, NAT, or a link that takes only "
-            "smaller packets (" PORTS ", or use --mtu %u)",
-            when, smaller);
+            "smaller packets (" PORTS ", %s)",
+            when, remedy);
     return out;
 }

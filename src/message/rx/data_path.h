@@ -50,8 +50,12 @@ enum data_path_state {
 /* The peer announced a segment, and sends it. */
 enum data_path_state data_path_on_announced(struct data_path *path, const struct data_path_view *view,
                                             lh_time now);
-/* Formats cause and remedy of a path that does not pass, as one line; returns out. Truncates at size. */
+/* Evidence of the path's MTU from then on is of the path as it is. */
+lh_time data_path_since(const struct data_path_view *view, lh_time now);
+/* Formats cause and remedy of a path that does not pass, as one line; returns out. Truncates at size.
+ * probed_bytes: the largest payload of packets as long as which probes of the peer have arrived since; 0:
+ * none did. No other size is recommended. */
 char *data_path_reason(const struct data_path *path, enum data_path_state state, uint32_t mtu_bytes,
-                       char *out, size_t size);
+                       uint32_t probed_bytes, char *out, size_t size);
 
 #endif

@@ -77,7 +77,8 @@ static bool data_passes(struct rx *rx, uint32_t bytes, lh_time now)
     enum data_path_state state = data_path_on_announced(&rx->data_path, &view, now);
     if (state == DATA_PATH_PASSES)
         return true;
-    data_path_reason(&rx->data_path, state, rx->attr->mtu_bytes, reason, sizeof reason);
+    uint32_t probed_bytes = sdr_qp_probed(rx->qp, data_path_since(&view, now));
+    data_path_reason(&rx->data_path, state, rx->attr->mtu_bytes, probed_bytes, reason, sizeof reason);
     effects_fail(rx->effects, LH_EPATH, reason);
     return false;
 }

@@ -164,6 +164,13 @@ uint64_t sdr_qp_rx_packets(const struct sdr_qp *own)
     return own->stats.rx_packets;
 }
 
+uint32_t sdr_qp_probed(struct sdr_qp *own, lh_time since)
+{
+    (void)own;
+    (void)since;
+    return 0;
+}
+
 bool sdr_qp_full_arrived(struct sdr_qp *own)
 {
     bool full = own->full_arrived;

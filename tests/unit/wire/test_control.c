@@ -403,11 +403,45 @@ static void test_parts(void **state)
     set_length(out, bytes);
     out[32 + 7] = 4; /* beyond the message */
     refuse(out, bytes);
-    out[32 + 6] = 3; /* a message of 993 bytes */
+    out[32 + 6] = 0xF; /* a message of 4065 bytes */
     out[32 + 7] = 0xE1;
     refuse(out, bytes);
     out[32 + 7] = 0xE0;
     assert_int_equal(decode(out, bytes, &decoded), 0);
+}
+
+/* Of any length up to that of a data packet, padded with zeros; its answer is short. */
+static void test_probes(void **state)
+{
+    (void)state;
+    static uint8_t out[CONTROL_PROBE_MAX + 1];
+    static const uint32_t lengths[] = {CONTROL_HEADER_BYTES + 4, 276, CONTROL_PROBE_MAX};
+    struct control_message message = message_of(CONTROL_PROBE), decoded;
+    message.body.probe.id = 0xF1F2F3F4;
+    for (uint32_t i = 0; i < 3; i++) {
+        message.body.probe.bytes = lengths[i];
+        assert_int_equal(control_encode(&message, out), lengths[i]);
+        assert_int_equal(control_decode(out, lengths[i], &decoded), 0);
+        assert_same_header(&decoded.header, &message.header);
+        assert_int_equal(decoded.body.probe.id, 0xF1F2F3F4);
+        assert_int_equal(decoded.body.probe.bytes, lengths[i]);
+    }
+    out[CONTROL_PROBE_MAX - 1] = 1;
+    assert_int_equal(control_decode(out, CONTROL_PROBE_MAX, &decoded), -1);
+    set_length(out, CONTROL_PROBE_MAX + 1);
+    out[CONTROL_PROBE_MAX - 1] = 0;
+    assert_int_equal(control_decode(out, CONTROL_PROBE_MAX + 1, &decoded), -1);
+    set_length(out, CONTROL_HEADER_BYTES + 3);
+    assert_int_equal(control_decode(out, CONTROL_HEADER_BYTES + 3, &decoded), -1);
+    message.header.type = CONTROL_PROBED;
+    for (uint32_t full = 0; full < 2; full++) {
+        message.body.probe.full = full != 0;
+        assert_int_equal(control_encode(&message, out), CONTROL_HEADER_BYTES + 8);
+        assert_int_equal(control_decode(out, CONTROL_HEADER_BYTES + 8, &decoded), 0);
+        assert_int_equal(decoded.body.probe.full, full != 0);
+    }
+    out[CONTROL_HEADER_BYTES + 7] = 2;
+    assert_int_equal(control_decode(out, CONTROL_HEADER_BYTES + 8, &decoded), -1);
 }
 
 static void test_tokens(void **state)
@@ -508,6 +542,7 @@ int main(void)
         cmocka_unit_test(test_uppers_up_to_the_room_there_is),
         cmocka_unit_test(test_uppers_must_fill_their_message),
         cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_probes),
         cmocka_unit_test(test_tokens),
         cmocka_unit_test(test_length_must_be_exact),
         cmocka_unit_test(test_version_and_type),

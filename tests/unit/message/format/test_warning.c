@@ -16,14 +16,20 @@ static const lh_time rtt_ns = 25 * LH_NS_PER_MS;
 /* 2 Gbit/s x 25 ms: 6.25 MB. */
 static struct lh_attr attr_of(uint64_t window_bytes, uint32_t slots, uint64_t slot_bytes)
 {
-    return (struct lh_attr){
-        .rate_bps = 2000000000, .window_bytes = window_bytes, .slots = slots, .slot_bytes = slot_bytes};
+    return (struct lh_attr){.mtu_bytes = 4096,
+                            .rate_bps = 2000000000,
+                            .window_bytes = window_bytes,
+                            .slots = slots,
+                            .slot_bytes = slot_bytes};
 }
+
+static uint32_t packet_bytes = 4096;
 
 static void expect(const struct lh_attr *attr, lh_time rtt, const char *fabric, const char *text)
 {
     char out[WARNING_MAX];
-    const char *warning = warning_format(attr, rtt, fabric, out);
+    const struct warning_facts facts = {fabric, rtt, packet_bytes};
+    const char *warning = warning_format(attr, &facts, out);
     if (!text)
         assert_null(warning);
     else if (!warning || !strstr(warning, text))
@@ -75,13 +81,27 @@ static void test_with_that_of_the_fabric(void **state)
     expect(&attr, rtt_ns, "small buffers", "small buffers; window of 1MiB");
 }
 
+static void test_of_the_path_mtu(void **state)
+{
+    (void)state;
+    struct lh_attr attr = attr_of(64 * MIB, 64, 4 * MIB);
+    expect(&attr, rtt_ns, NULL, NULL);
+    packet_bytes = 1024;
+    expect(&attr, rtt_ns, NULL,
+           "packets of MTU 4096 do not pass the path any more: each travels in 4 of 1024 bytes");
+    expect(&attr, rtt_ns, NULL, "use --mtu 1024)");
+    attr.window_bytes = MIB;
+    expect(&attr, rtt_ns, "small buffers", "small buffers; packets of MTU 4096");
+    expect(&attr, rtt_ns, "small buffers", "--mtu 1024); window of 1MiB");
+    packet_bytes = 4096;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_of_the_window),
-        cmocka_unit_test(test_of_the_slots),
-        cmocka_unit_test(test_of_the_link),
-        cmocka_unit_test(test_with_that_of_the_fabric),
+        cmocka_unit_test(test_of_the_window),   cmocka_unit_test(test_of_the_slots),
+        cmocka_unit_test(test_of_the_link),     cmocka_unit_test(test_with_that_of_the_fabric),
+        cmocka_unit_test(test_of_the_path_mtu),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

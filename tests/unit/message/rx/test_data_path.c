@@ -158,20 +158,44 @@ static void test_one_full_packet_settles_the_size(void **state)
     assert_true(path.full.passed);
 }
 
-static void expect_reason(enum data_path_state why, uint32_t mtu, const char *text, bool there)
+static void expect_probed(enum data_path_state why, uint32_t mtu, uint32_t probed, const char *text,
+                          bool there)
 {
     char out[256];
-    data_path_reason(&path, why, mtu, out, sizeof out);
+    data_path_reason(&path, why, mtu, probed, out, sizeof out);
     assert_true(strlen(out) < 200); /* what a REFUSE carries */
     if ((strstr(out, text) != NULL) != there)
         fail_msg("\"%s\" in: %s", text, out);
+}
+
+static void expect_reason(enum data_path_state why, uint32_t mtu, const char *text, bool there)
+{
+    expect_probed(why, mtu, 0, text, there);
+}
+
+/* A number that no probe has shown is not recommended. */
+static void test_the_mtu_that_is_named(void **state)
+{
+    (void)state;
+    static const enum data_path_state states[] = {DATA_PATH_TOO_SMALL, DATA_PATH_BLOCKED};
+    path.any.passed = true; /* the longest text */
+    path.full.passed = true;
+    for (uint32_t i = 0; i < 2; i++) {
+        expect_probed(states[i], 4096, 0, "longhaul probe", true);
+        expect_probed(states[i], 4096, 0, "use --mtu ", false);
+        expect_probed(states[i], 4096, 1024, "use --mtu 1024)", true);
+        expect_probed(states[i], 4096, 1024, "longhaul probe", false);
+    }
+    /* Control packets of the whole size pass: it is not the size. */
+    expect_probed(DATA_PATH_BLOCKED, 4096, 4096, "a firewall or NAT on the path", true);
+    expect_probed(DATA_PATH_BLOCKED, 4096, 4096, "--mtu", false);
+    expect_probed(DATA_PATH_TOO_SMALL, 4096, 4096, "longhaul probe", true);
 }
 
 static void test_reasons(void **state)
 {
     (void)state;
     expect_reason(DATA_PATH_TOO_SMALL, MTU, "MTU 1024 do not pass, smaller ones do", true);
-    expect_reason(DATA_PATH_TOO_SMALL, MTU, "--mtu 512", true);
     expect_reason(DATA_PATH_TOO_SMALL, 256, "--mtu", false);
     expect_reason(DATA_PATH_BLOCKED, MTU, "UDP ports 4791 and 49152-65535", true);
     expect_reason(DATA_PATH_BLOCKED, MTU, "any more", false);
@@ -198,6 +222,7 @@ int main(void)
         PATH_TEST(test_only_small_packets_pass),
         PATH_TEST(test_short_messages),
         PATH_TEST(test_one_full_packet_settles_the_size),
+        PATH_TEST(test_the_mtu_that_is_named),
         PATH_TEST(test_reasons),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

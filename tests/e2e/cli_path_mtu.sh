@@ -1,0 +1,138 @@
+# A path whose MTU is, or becomes, smaller than a packet, and whose router reports nothing (PMTU black hole):
+# files and messages pass in smaller packets, each byte right, and the sender reports it.
+# Needs network namespaces and nft; skipped without.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+if [ -z "${OWN_NETWORK:-}" ]; then
+    unshare=(unshare --net --mount)
+    [ "$(id -u)" -eq 0 ] || unshare+=(--user --map-root-user)
+    command -v nft >/dev/null && "${unshare[@]}" nft add table ip probe 2>/dev/null || exit 77
+    OWN_NETWORK=1 exec "${unshare[@]}" bash "$0"
+fi
+. "$(dirname "$0")/lib_cli.sh"
+
+# left - middle - right; the middle one routes, and sends no ICMP ("fragmentation needed", "packet too big").
+make_network() {
+    local name
+    for name in left middle right; do
+        ip netns del $name 2>/dev/null
+        ip netns add $name || exit 77
+        ip -n $name link set lo up
+    done
+    ip link add name vl netns left mtu 9000 type veth peer name vl netns middle mtu 9000 &&
+        ip link add name vr netns middle mtu 9000 type veth peer name vr netns right mtu 9000 || exit 77
+    ip -n left addr add 10.77.1.2/24 dev vl
+    ip -n middle addr add 10.77.1.1/24 dev vl
+    ip -n middle addr add 10.77.2.1/24 dev vr
+    ip -n right addr add 10.77.2.2/24 dev vr
+    ip -n left addr add fd77:1::2/64 dev vl nodad
+    ip -n middle addr add fd77:1::1/64 dev vl nodad
+    ip -n middle addr add fd77:2::1/64 dev vr nodad
+    ip -n right addr add fd77:2::2/64 dev vr nodad
+    for name in left:vl middle:vl middle:vr right:vr; do
+        ip -n ${name%:*} link set ${name#*:} up
+    done
+    ip -n left route add default via 10.77.1.1
+    ip -n right route add default via 10.77.2.1
+    ip -n left -6 route add default via fd77:1::1
+    ip -n right -6 route add default via fd77:2::1
+    ip netns exec middle sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
+    ip netns exec middle nft add table inet t
+    ip netns exec middle nft add chain inet t own '{ type filter hook output priority 0; }'
+    ip netns exec middle nft add rule inet t own meta l4proto icmp drop &&
+        ip netns exec middle nft add rule inet t own icmpv6 type packet-too-big drop || exit 77
+}
+
+# serve COMMAND ARGUMENT...: on the right, in the background.
+serve() {
+    rm -f "$work/pipe"
+    mkfifo "$work/pipe"
+    ip netns exec right "$LONGHAUL" "$@" >"$work/pipe" 2>"$work/server.err" &
+    pid=$!
+    exec {feed}<"$work/pipe"
+    read -r -t 30 -u "$feed" || fail "$1 does not listen"
+}
+
+# begin_send HOST ARGUMENT...: in the background, to a receiver of its own; sets sender.
+begin_send() {
+    rm -f "$work/out/file"
+    serve recv --output "$work/out"
+    ip netns exec left "$LONGHAUL" send "$work/file" "$@" >"$work/client.out" 2>"$work/client.err" &
+    sender=$!
+}
+
+# end_send [TEXT]: the file is there, and the sender's messages have the text.
+end_send() {
+    ended send "$sender" 0 60
+    ended recv "$pid" 0 60
+    cmp "$work/file" "$work/out/file" || fail "other bytes arrived"
+    [ -z "${1:-}" ] || expect_line "$work/client.err" "$1"
+}
+
+# Until that many bytes have left the router to the right.
+passed() {
+    local at
+    for _ in {1..600}; do
+        at=$(ip netns exec middle cat /sys/class/net/vr/statistics/tx_bytes)
+        [ "$at" -ge "$1" ] && return
+        sleep 0.02
+    done
+    fail "$at bytes of $1 arrived"
+}
+
+mount -t tmpfs tmpfs /run && mkdir /run/netns || exit 77
+mount -t sysfs sysfs /sys 2>/dev/null
+mkdir "$work/out"
+make_file "$work/file" 30000000
+quarters="packets of MTU 4096 do not pass the path any more: each travels in 4 of 1024 bytes"
+
+make_network
+say "whole packets"
+begin_send 10.77.2.2
+end_send
+! grep -q "do not pass" "$work/client.err" || fail "a note on packets that pass"
+
+for to in 10.77.2.2 '[fd77:2::2]'; do
+    say "a black hole from the start: $to"
+    make_network
+    ip -n middle link set vr mtu 1500
+    begin_send "$to"
+    end_send "$quarters"
+
+    say "a black hole in mid-transfer: $to"
+    make_network
+    begin_send "$to" --rate 200Mbit
+    passed 4000000
+    ip -n middle link set vr mtu 1500
+    end_send "$quarters"
+
+    say "the MTU of the sender's own interface falls: $to"
+    make_network
+    begin_send "$to" --rate 200Mbit
+    passed 4000000
+    ip -n left link set vl mtu 2400
+    end_send "each travels in 2 of 2048 bytes"
+done
+
+say "messages, and their counters"
+make_network
+ip -n middle link set vr mtu 1500
+serve perf --server --once
+ip netns exec left "$LONGHAUL" perf 10.77.2.2 --size 1MiB --iterations 300 --rate 400Mbit \
+    --json "$work/perf.json" >"$work/client.out" 2>"$work/client.err" || fail "perf ended with $?"
+python3 - "$work/perf.json" <<'END' || fail "the counters are wrong"
+import json, sys
+text = open(sys.argv[1], encoding="utf-8").read()
+def find(node, name):
+    if isinstance(node, dict):
+        for key, value in node.items():
+            if key == name:
+                yield value
+            yield from find(value, name)
+    elif isinstance(node, list):
+        for value in node:
+            yield from find(value, name)
+data = json.loads(text)
+sys.exit(not (max(find(data, "path_mtu_lowered")) == 1 and max(find(data, "tx_pieces")) > 1000))
+END
+echo "all well"

@@ -272,8 +272,8 @@ int cli_demo(int argc, char **argv)
     const struct cli_option own[] = {
         {"link", "LINK", "the link between the two processes, without its loss (" USUAL_LINK ")",
          &stage.link, .kind = CLI_LINK},
-        {"size", "SIZE", "size of the generated data (128MiB, or less for a slow link)", &stage.bytes,
-         .kind = CLI_SIZE, .min = 1, .max = BYTES_MAX},
+        {"size", "SIZE", "size of the generated data (64MiB; less for a slow link, more for few transfers)",
+         &stage.bytes, .kind = CLI_SIZE, .min = 1, .max = BYTES_MAX},
         {"loss", "LIST", "loss ratios of packets (" USUAL_LOSSES ")", &losses, .kind = CLI_TEXT},
         {"reliability", "SCHEME", "this scheme only (all schemes)", &stage.only, .kind = CLI_SCHEME},
         {"quick", NULL, "a few seconds: 16MiB, losses " QUICK_LOSSES, &quick, .kind = CLI_FLAG},

@@ -23,6 +23,20 @@ for scheme in sr-nack sr-rto ec:mds ec:xor hybrid; do
     [ "$(grep -cE "$scheme .*digests ok" "$work/demo.out")" -eq 1 ] || fail "$scheme: no short ones"
 done
 
+say "the help has the size that it moves by default"
+"$LONGHAUL" demo --help >"$work/help.out"
+mkfifo "$work/pipe"
+"$LONGHAUL" demo >"$work/pipe" 2>"$work/demo.err" &
+pid=$!
+exec {feed}<"$work/pipe"
+until read -r -t 30 -u "$feed" line && [ -n "$line" ]; do :; done
+kill "$pid"
+exec {feed}<&-
+wait "$pid"
+size=$(sed -n 's/.*moves \([0-9]*[KMG]iB\) over.*/\1/p' <<<"$line")
+[ -n "$size" ] || fail "no size in: $line"
+expect_line "$work/help.out" "size of the generated data ($size;"
+
 say "a file of one's own, one scheme, one loss"
 make_file "$work/mine" 1234567
 timeout 60 "$LONGHAUL" demo "$work/mine" --loss 1% --reliability sr-nack --link rtt=2ms,rate=500Mbit \

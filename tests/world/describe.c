@@ -143,6 +143,10 @@ static void describe_event(FILE *out, const struct plan *plan, const struct plan
         fprintf(out, ": pair %u, side %u, for %llu us", event->pair, event->side,
                 (wide)(event->span_ns / LH_NS_PER_US));
         break;
+    case EVENT_narrow:
+        fprintf(out, ": host %u to %u for %llu us, packets up to %llu bytes pass", event->host, event->peer,
+                (wide)(event->span_ns / LH_NS_PER_US), (wide)event->bytes);
+        break;
     case EVENT_lie:
         fprintf(out, ": pair %u, side %u hears them for %llu us, chance %.3f%s", event->pair, event->side,
                 (wide)(event->span_ns / LH_NS_PER_US), event->chance,

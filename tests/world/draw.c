@@ -41,6 +41,7 @@ enum draw_part {
     PART_STRAGGLERS,
     PART_RANKS,
     PART_GROUP,
+    PART_NARROW,
 };
 
 uint64_t draw_spread(struct lh_prng *prng, uint64_t low, uint64_t high)
@@ -534,6 +535,24 @@ static void draw_lies(struct plan *plan, struct lh_prng *prng)
     }
 }
 
+/* A path whose MTU falls, to some bytes of UDP payload. Early, and for so long that packets become smaller
+ * meanwhile, where the life is that long. */
+static void draw_narrow(struct plan *plan, struct lh_prng *prng)
+{
+    bool is_long = plan->heal_ns > LH_NS_PER_S / 2;
+    bool exists = draw_chance(prng, is_long ? 0.5 : 0.1);
+    uint64_t times = draw_between(prng, 1, 3);
+    for (uint64_t i = 0; exists && i < times; i++) {
+        struct plan_event *event = draw_event(plan, EVENT_narrow, prng);
+        draw_direction(plan, event, prng);
+        event->at_ns = lh_prng_below(prng, plan->heal_ns / 4 + 1);
+        event->bytes = draw_spread(prng, 300, 4096);
+        bool lengthy = draw_chance(prng, 0.8);
+        event->span_ns = lengthy ? plan->heal_ns : draw_span(plan, prng);
+        event->chance = 1;
+    }
+}
+
 static void draw_pairs(struct plan *plan, const struct lh_prng *root, struct lh_prng *engines, bool wild)
 {
     const uint64_t seed = plan->seed;
@@ -590,6 +609,9 @@ static void draw_pairs(struct plan *plan, const struct lh_prng *root, struct lh_
     struct lh_prng stragglers = lh_prng_fork(root, PART_STRAGGLERS);
     if (seed >= PLAN_DEADLINE_SEEDS && wild)
         draw_straggler(plan, &stragglers);
+    struct lh_prng narrow = lh_prng_fork(root, PART_NARROW);
+    if (seed >= PLAN_NEWCOMER_SEEDS && wild)
+        draw_narrow(plan, &narrow);
 }
 
 void plan_draw(uint64_t seed, struct plan *plan)

@@ -186,7 +186,7 @@ static void renew(struct world *world, const struct plan_event *event)
 static bool looks_at_packets(enum plan_event_kind kind)
 {
     return kind == EVENT_control || kind == EVENT_hold || kind == EVENT_mutate || kind == EVENT_forge ||
-           kind == EVENT_lie || kind == EVENT_flood;
+           kind == EVENT_lie || kind == EVENT_flood || kind == EVENT_narrow;
 }
 
 static void begin(struct world *world, const struct plan_event *event, struct running *running)
@@ -325,6 +325,8 @@ static bool pass_fault(struct world *world, const struct plan_event *event, stru
         return true;
     if (event->kind == EVENT_control)
         return !datagram->control;
+    if (event->kind == EVENT_narrow)
+        return datagram->bytes <= event->bytes;
     if (event->kind == EVENT_hold) {
         struct sim_datagram late = *datagram;
         /* Nothing is faster than light. */

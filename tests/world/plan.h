@@ -89,6 +89,7 @@ enum plan_feature {
     X(renew, "a connection is closed, and another opened in its place")                                    \
     X(gone, "a host dies for ever")                                                                        \
     X(flood, "a host sends another everything many times over")                                            \
+    X(narrow, "one direction takes only short packets, and reports nothing")                               \
     X(expose, "memory is exposed to the peer")                                                             \
     X(write, "a write to the peer's memory")                                                               \
     X(read, "a read from there")                                                                           \

@@ -117,8 +117,8 @@ for from in "" "$work/from"; do
         touch "$from"
     fi
     ended run "$pid" 1 60
-    [ "$(grep -c "longhaul collective: " "$work/group.err")" -ge 2 ] || fail "too few errors"
-    ! grep "longhaul collective: " "$work/group.err" |
+    [ "$(grep -c "longhaul collective (rank " "$work/group.err")" -ge 2 ] || fail "too few errors"
+    ! grep "longhaul collective (rank " "$work/group.err" |
         grep -vE "group.* ranks? [0-2]|: rank [0-2] has |of rank [0-2]" ||
         fail "an error without a rank"
 done

@@ -87,7 +87,7 @@ static int chosen_device(const char *interfaces, int family, char *device, size_
     return found < 0 ? found : 0;
 }
 
-static bool is_loopback(const char *device)
+bool group_address_is_loopback(const char *device)
 {
     return !strncmp(device, LOOPBACK_FOUR, strlen(LOOPBACK_FOUR)) || !strcmp(device, LOOPBACK_SIX);
 }
@@ -125,8 +125,8 @@ static void find_outside(const struct group_meeting *meeting, char outside[NOTE_
     char device[TCP_NAME_MAX];
     for (uint32_t rank = 1; rank < meeting->size && !*outside; rank++) {
         int fd = group_meeting_socket(meeting, rank);
-        if (fd >= 0 && tcp_udp_device(fd, device, sizeof device) == 0 && !is_loopback(device) &&
-            strlen(device) < NOTE_DEVICE_BYTES)
+        if (fd >= 0 && tcp_udp_device(fd, device, sizeof device) == 0 &&
+            !group_address_is_loopback(device) && strlen(device) < NOTE_DEVICE_BYTES)
             strcpy(outside, device);
     }
 }
@@ -167,7 +167,7 @@ int group_address_find(struct group_meeting *meeting, const char *interfaces, ch
     int family = strchr(device, '[') ? AF_INET6 : AF_INET;
     if (!error && *interfaces)
         error = chosen_device(interfaces, family, device, size);
-    mine.local = is_loopback(device);
+    mine.local = group_address_is_loopback(device);
     mine.mtu_bytes = fd >= 0 ? tcp_path_mtu(fd) : 0;
     if (meeting->rank == 0)
         find_outside(meeting, mine.outside);

@@ -16,5 +16,7 @@
  * -LH_EADDR: no interface matches. */
 int group_address_find(struct group_meeting *meeting, const char *interfaces, char *device, size_t size,
                        uint32_t *mtu_bytes);
+/* Whether that device is reached from this host alone. */
+bool group_address_is_loopback(const char *device);
 
 #endif

@@ -45,11 +45,11 @@ static void complete(const struct launcher_settings *settings, uint32_t mtu_byte
     attr->attr_across = &completed->across;
 }
 
-/* Where a peer cannot be reached, the address that was chosen may be the cause. */
+/* Where a peer cannot be reached, the address that was chosen may be the cause. Not where all are here. */
 static int name_device(int error, const char *device)
 {
     char cause[512];
-    if (error != -LH_EPEER && error != -LH_ETIMEDOUT)
+    if ((error != -LH_EPEER && error != -LH_ETIMEDOUT) || group_address_is_loopback(device))
         return error;
     snprintf(cause, sizeof cause, "%s", lh_last_error());
     return lh_fail((enum lh_error) - error,

@@ -3,8 +3,8 @@
  * names.
  *
  * Input: a sequence of steps, each one operation byte and what it needs. Half of the packets get the right
- * key, or nothing would ever pass that check. Bit 2 of the first byte: packets are twice as long, and may come
- * in pieces.
+ * key, or nothing would ever pass that check. Bit 2 of the first byte: packets are twice as long, and may
+ * come in pieces.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -225,16 +225,22 @@ static bool send_control(struct sdr_qp *qp, struct control_message *message)
 
 /* ---- the path's MTU ---- */
 
-/* Timers; what the fabric does not take counts as lost. */
-static lh_time probe_path_mtu(struct sdr_qp *qp, lh_time now)
+/* What the fabric does not take counts as lost. */
+static void send_probes(struct sdr_qp *qp)
 {
     uint8_t bytes[CONTROL_PROBE_MAX];
     struct control_message message = {.header.type = CONTROL_PROBE};
-    lh_time next = qp_path_mtu_round(qp, now);
     while (qp_path_mtu_take_probe(qp, &message.body.probe)) { /* PATH_MTU_LENGTHS */
         struct fabric_datagram datagram = encode(qp, &message, fresh_now(qp), bytes);
         fabric_count(&qp->stats, path_mtu_probes, send_datagrams(qp, &datagram, 1));
     }
+}
+
+static lh_time probe_path_mtu(struct sdr_qp *qp, lh_time now)
+{
+    lh_time next = qp_path_mtu_round(qp, now);
+    if (qp->path_mtu.due != 0)
+        send_probes(qp);
     return next;
 }
 

@@ -437,6 +437,8 @@ static uint32_t probe_bytes(const struct sdr_qp *qp, uint32_t shift)
 
 lh_time qp_path_mtu_round(struct sdr_qp *qp, lh_time now)
 {
+    if (qp->path_mtu.lengths == 1)
+        return LH_TIME_NEVER;
     const struct path_mtu_view view = path_mtu_view(qp, now);
     path_mtu_on_time(&qp->path_mtu, &view);
     return path_mtu_next(&qp->path_mtu);

@@ -123,7 +123,8 @@ static const struct {
     {"rtt=100ms,rate=1Gbit", "ec:xor", 4000, 2048},
     {"rtt=100us,rate=10Gbit", "sr-nack", 1280, 1024},
     {"rtt=10ms,rate=1Gbit,loss=0.2,duplicate=0.05,reorder=0.05", "sr-nack", 1000, 512},
-    {"rtt=10ms,rate=200Mbit", "hybrid", 2132, 2048}, /* with all headers exactly */
+    {"rtt=10ms,rate=100Mbit,queue=4KiB", "sr-nack", 1500, 1024}, /* takes some of the pieces of a packet */
+    {"rtt=10ms,rate=200Mbit", "hybrid", 2132, 2048},             /* with all headers exactly */
     {"rtt=10ms,rate=200Mbit", "hybrid", 2131, 1024},
 };
 

@@ -66,21 +66,27 @@ static void confirm(struct path_mtu *mtu, const struct path_mtu_view *view)
     mtu->at = view->now + wait_ns(view);
 }
 
+static bool may_probe_longer(const struct path_mtu *mtu)
+{
+    return mtu->probes < PATH_MTU_RAISE_PROBES * mtu->shift;
+}
+
+/* One at a time, here and in the search: a burst might be more than a short queue holds, always at the same
+ * length. */
 static void probe_longer(struct path_mtu *mtu, const struct path_mtu_view *view)
 {
     assert(mtu->shift > 0);
-    mtu->due = (1u << mtu->shift) - 1;
-    mtu->at = view->now + wait_ns(view);
-    mtu->raise_probes++;
+    mtu->due = 1u << mtu->probes++ % mtu->shift;
+    mtu->at = view->now + (may_probe_longer(mtu) ? round_ns(mtu, view) : wait_ns(view));
 }
 
-static void probe_all(struct path_mtu *mtu, const struct path_mtu_view *view)
+static void probe_next(struct path_mtu *mtu, const struct path_mtu_view *view)
 {
-    const uint32_t all = (1u << mtu->lengths) - 1;
     bool is_silent = view->now - mtu->answered_ns > wait_ns(view);
     mtu->silent = is_silent ? mtu->silent + 1 : 0;
-    mtu->due = is_silent ? 1u << (mtu->lengths - 1) : all;
-    mtu->at = view->now + round_ns(mtu, view);
+    uint32_t shift = is_silent ? mtu->lengths - 1 : mtu->probes++ % mtu->lengths;
+    mtu->due = 1u << shift;
+    mtu->at = view->now + round_ns(mtu, view) / (is_silent ? 1 : mtu->lengths);
 }
 
 /* An answer to the confirmation may still come: it counts. */
@@ -88,9 +94,11 @@ static void search(struct path_mtu *mtu, const struct path_mtu_view *view)
 {
     mtu->state = PATH_MTU_SEARCHING;
     mtu->answered_ns = view->now;
+    mtu->silent = 0;
+    mtu->probes = 0;
     for (uint32_t s = 0; s < PATH_MTU_LENGTHS; s++)
         mtu->answers[s] = 0;
-    probe_all(mtu, view);
+    probe_next(mtu, view);
 }
 
 static void end_raising(struct path_mtu *mtu, const struct path_mtu_view *view)
@@ -111,7 +119,8 @@ static void on_idle(struct path_mtu *mtu, const struct path_mtu_view *view)
         return;
     if (mtu->shift > 0 && view->now >= mtu->raise_at) {
         enter(mtu, PATH_MTU_RAISING);
-        mtu->raise_probes = 0;
+        mtu->silent = 0;
+        mtu->probes = 0;
         probe_longer(mtu, view);
     } else if (view->now >= mtu->at) {
         confirm(mtu, view);
@@ -130,12 +139,12 @@ void path_mtu_on_time(struct path_mtu *mtu, const struct path_mtu_view *view)
         return;
     if (mtu->state == PATH_MTU_CONFIRMING)
         search(mtu, view);
-    else if (mtu->state == PATH_MTU_RAISING && mtu->raise_probes < PATH_MTU_RAISE_PROBES)
+    else if (mtu->state == PATH_MTU_RAISING && may_probe_longer(mtu))
         probe_longer(mtu, view);
     else if (mtu->state == PATH_MTU_RAISING)
         end_raising(mtu, view);
     else if (mtu->silent < PATH_MTU_SILENT_ROUNDS)
-        probe_all(mtu, view);
+        probe_next(mtu, view);
     else
         go_idle(mtu, view);
 }
@@ -144,11 +153,10 @@ bool path_mtu_take_probe(struct path_mtu *mtu, uint32_t *id, uint32_t *shift)
 {
     if (mtu->due == 0)
         return false;
-    *shift = (uint32_t)__builtin_ctz(mtu->due); /* the longest first: it has the others' queue behind it */
+    *shift = (uint32_t)__builtin_ctz(mtu->due);
     *id = mtu->next_id + *shift;
-    mtu->due &= mtu->due - 1;
-    if (mtu->due == 0)
-        mtu->next_id += PATH_MTU_LENGTHS; /* a round's have one number */
+    mtu->due = 0;
+    mtu->next_id += PATH_MTU_LENGTHS;
     return true;
 }
 
@@ -173,8 +181,6 @@ static bool on_longer_answered(struct path_mtu *mtu, uint32_t shift, const struc
     mtu->raised_ns = view->now;
     if (shift == 0)
         go_idle(mtu, view);
-    else
-        mtu->due &= (1u << shift) - 1;
     return true;
 }
 
@@ -187,16 +193,16 @@ static uint32_t longest_answered(const struct path_mtu *mtu)
     return mtu->shift;
 }
 
-static bool on_search_answered(struct path_mtu *mtu, uint32_t round, uint32_t shift,
+static bool on_search_answered(struct path_mtu *mtu, uint32_t number, uint32_t shift,
                                const struct path_mtu_view *view)
 {
     mtu->answered_ns = view->now;
     if (mtu->silent > 0)
         mtu->at = view->now;
     mtu->silent = 0;
-    if (mtu->answers[shift] > 0 && (int32_t)(round - mtu->newest[shift]) <= 0)
+    if (mtu->answers[shift] > 0 && (int32_t)(number - mtu->newest[shift]) <= 0)
         return false; /* the network has doubled it, or a later one came first */
-    mtu->newest[shift] = round;
+    mtu->newest[shift] = number;
     if (++mtu->answers[shift] < PATH_MTU_SEARCH_ANSWERS)
         return false;
     lower(mtu, longest_answered(mtu), view);
@@ -205,14 +211,14 @@ static bool on_search_answered(struct path_mtu *mtu, uint32_t round, uint32_t sh
 
 bool path_mtu_on_answer(struct path_mtu *mtu, uint32_t id, bool full, const struct path_mtu_view *view)
 {
-    const uint32_t shift = id & SHIFT_MASK, round = id & ~SHIFT_MASK;
+    const uint32_t shift = id & SHIFT_MASK, number = id & ~SHIFT_MASK;
     if (mtu->lengths == 1 || mtu->state == PATH_MTU_IDLE || shift >= mtu->lengths ||
-        round - mtu->first_id >= mtu->next_id - mtu->first_id)
+        number - mtu->first_id >= mtu->next_id - mtu->first_id)
         return false;
     /* What arrived before the peer answered an earlier probe shows nothing of the time since. */
-    bool data_pass = full && mtu->answered && (int32_t)(round - mtu->newest_id) > 0;
-    if (!mtu->answered || (int32_t)(round - mtu->newest_id) > 0)
-        mtu->newest_id = round;
+    bool data_pass = full && mtu->answered && (int32_t)(number - mtu->newest_id) > 0;
+    if (!mtu->answered || (int32_t)(number - mtu->newest_id) > 0)
+        mtu->newest_id = number;
     mtu->answered = true;
     if (mtu->state == PATH_MTU_RAISING)
         return on_longer_answered(mtu, shift, view);
@@ -220,7 +226,7 @@ bool path_mtu_on_answer(struct path_mtu *mtu, uint32_t id, bool full, const stru
         go_idle(mtu, view);
         return false;
     }
-    return mtu->state == PATH_MTU_SEARCHING && on_search_answered(mtu, round, shift, view);
+    return mtu->state == PATH_MTU_SEARCHING && on_search_answered(mtu, number, shift, view);
 }
 
 lh_time path_mtu_next(const struct path_mtu *mtu)

@@ -14,11 +14,11 @@
  *   confirm  while data leave, one probe of the length in use, a second or 8 overdue times after the last
  *            answer (RFC 8899, CONFIRMATION_TIMER)
  *   wait     1.5 overdue times and 20 ms after a probe: no answer. Of a confirmation: the search begins
- *   round    of the search: probes of all lengths, half an overdue time apart, until the length in use is
+ *   round    of the search: one probe of each length in half an overdue time, until the length in use is
  *            answered, or data packets of the whole MTU arrive (nothing has changed), or shorter ones were
  *            answered SEARCH_ANSWERS times: the longest of these is used from now on. Without any answer the
  *            path is down, not too small: a short probe at doubling intervals
- *   raise    while packets are in pieces, three probes of all longer ones, 4 s after the change, then at
+ *   raise    while packets are in pieces, three probes of each longer length, 4 s after the change, then at
  *            doubling intervals up to 600 s (RFC 8899, PMTU_RAISE_TIMER): the path may have recovered, and
  *            asking costs a few packets
  *
@@ -70,16 +70,16 @@ struct path_mtu {
     lh_time raise_at;
     lh_time raise_span;
     lh_time raised_ns; /* when packets became larger last; 0: never */
-    uint32_t raise_probes;
+    uint32_t probes;   /* of this search, or of this try to raise */
     uint32_t next_id;
     uint32_t first_id;                 /* of this state's probes: older answers are of no use any more */
     uint32_t newest_id;                /* answered, of this state's */
     bool answered;                     /* one was */
     uint32_t newest[PATH_MTU_LENGTHS]; /* likewise of each length; counts where it has answers */
-    uint32_t silent;                   /* rounds of the search since an answer */
+    uint32_t silent;                   /* probes of the search, since there was no answer for long */
     lh_time answered_ns;               /* last answer of the search, or its beginning */
     uint32_t answers[PATH_MTU_LENGTHS];
-    uint32_t due; /* bit s: a probe of 1 / 2^s of the MTU is to be sent */
+    uint32_t due; /* bit s: a probe of 1 / 2^s of the MTU is to be sent; one at a time */
 };
 
 /* The machine is off, and never has anything due, until path_mtu_start(). */

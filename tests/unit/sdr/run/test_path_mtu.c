@@ -18,7 +18,7 @@
 static struct path_mtu mtu;
 static struct path_mtu_view view;
 
-/* Ids of the probes that were sent last, by length; UINT32_MAX: none. */
+/* Ids of the probes that were sent last, by length. */
 static uint32_t ids[PATH_MTU_LENGTHS];
 
 static int begin(void **state)
@@ -35,8 +35,6 @@ static uint32_t step(void)
 {
     uint32_t id, shift, lengths = 0;
     path_mtu_on_time(&mtu, &view);
-    for (uint32_t s = 0; s < PATH_MTU_LENGTHS; s++)
-        ids[s] = UINT32_MAX;
     while (path_mtu_take_probe(&mtu, &id, &shift)) {
         ids[shift] = id;
         lengths |= 1u << shift;
@@ -58,6 +56,15 @@ static uint32_t step_next(void)
     return step();
 }
 
+/* The rest of a round, of which one probe was sent: the others follow at equal distances. */
+static void step_round(void)
+{
+    for (uint32_t s = 1; s < PATH_MTU_LENGTHS; s++) {
+        assert_int_equal(path_mtu_next(&mtu), view.now + ROUND_NS / PATH_MTU_LENGTHS);
+        assert_int_equal(step_next(), 1u << s);
+    }
+}
+
 static bool answer(uint32_t shift)
 {
     return path_mtu_on_answer(&mtu, ids[shift], false, &view);
@@ -75,19 +82,20 @@ static void lose_confirmation(void)
     send();
     assert_int_equal(step_next(), 1u << mtu.shift);
     assert_int_equal(path_mtu_next(&mtu), view.now + WAIT_NS);
-    assert_int_equal(step_next(), 0xF); /* the search: all lengths */
+    assert_int_equal(step_next(), 1); /* the search: all lengths */
+    step_round();
 }
 
 /* That length, and all shorter ones, are answered, in one round after the other. */
 static void find(uint32_t shift)
 {
     for (uint32_t round = 1; round <= PATH_MTU_SEARCH_ANSWERS; round++) {
-        lh_time at = view.now;
-        assert_int_equal(path_mtu_next(&mtu), at + ROUND_NS);
         for (uint32_t s = shift; s < PATH_MTU_LENGTHS; s++)
             assert_true(answer(s) == (round == PATH_MTU_SEARCH_ANSWERS && s == shift));
-        if (round < PATH_MTU_SEARCH_ANSWERS)
-            assert_int_equal(step_next(), 0xF);
+        if (round == PATH_MTU_SEARCH_ANSWERS)
+            break;
+        assert_int_equal(step_next(), 1);
+        step_round();
     }
     assert_int_equal(mtu.shift, shift);
 }
@@ -144,7 +152,8 @@ static void test_losses_in_the_search(void **state)
     assert_false(answer(1));
     for (uint32_t round = 1; round < PATH_MTU_SEARCH_ANSWERS; round++) {
         assert_false(answer(3));
-        assert_int_equal(step_next(), 0xF);
+        assert_int_equal(step_next(), 1);
+        step_round();
     }
     assert_true(answer(3));
     assert_int_equal(mtu.shift, 1);
@@ -157,7 +166,8 @@ static void test_the_length_in_use_is_answered_late(void **state)
     send();
     step_next();
     uint32_t confirmation = ids[0];
-    assert_int_equal(step_next(), 0xF);
+    step_next();
+    step_round();
     for (uint32_t i = 0; i < 2 * PATH_MTU_SEARCH_ANSWERS; i++)
         assert_false(answer(2));
     assert_int_equal(mtu.answers[2], 1);
@@ -173,10 +183,9 @@ static void test_data_of_the_whole_mtu_arrive(void **state)
 {
     (void)state;
     lose_confirmation();
-    assert_false(path_mtu_on_answer(&mtu, ids[1], true, &view));
-    assert_false(path_mtu_on_answer(&mtu, ids[2], true, &view)); /* of the same round */
+    assert_false(path_mtu_on_answer(&mtu, ids[2], true, &view));
+    assert_false(path_mtu_on_answer(&mtu, ids[1], true, &view)); /* sent before it */
     assert_int_equal(mtu.state, PATH_MTU_SEARCHING);
-    step_next();
     assert_false(path_mtu_on_answer(&mtu, ids[3], true, &view));
     assert_int_equal(mtu.state, PATH_MTU_IDLE);
     assert_int_equal(mtu.shift, 0);
@@ -187,10 +196,13 @@ static void test_an_outage(void **state)
 {
     (void)state;
     uint32_t probes = 0;
+    lh_time before = 0;
     lose_confirmation();
-    lh_time begun = view.now;
-    while (view.now - begun <= WAIT_NS) /* answers might be on their way */
+    while (mtu.silent == 0) { /* answers may come */
+        before = view.now;
         probes = step_next();
+    }
+    assert_true(before - mtu.answered_ns <= WAIT_NS && view.now - mtu.answered_ns > WAIT_NS);
     assert_int_equal(probes, 8);
     lh_time interval = 2 * ROUND_NS;
     for (uint32_t i = 1; i < PATH_MTU_SILENT_ROUNDS; i++) {
@@ -204,11 +216,13 @@ static void test_an_outage(void **state)
     begin(NULL);
     lose_confirmation();
     do
-        probes = step_next();
-    while (probes == 0xF);
+        step_next();
+    while (mtu.silent < 2);
     assert_false(answer(3));
     assert_int_equal(path_mtu_next(&mtu), view.now);
-    assert_int_equal(step(), 0xF);
+    for (probes = step(); probes != 1;)
+        probes = step_next();
+    step_round();
     assert_false(answer(0));
     assert_int_equal(mtu.state, PATH_MTU_IDLE);
 }
@@ -238,10 +252,11 @@ static void test_longer_packets_are_tried_ever_more_rarely(void **state)
     for (uint32_t i = 0; i < 10; i++) {
         lh_time took = until_raise();
         assert_in_range(took, span, span + WAIT_NS + FIRST_NS);
-        for (uint32_t n = 1; n < PATH_MTU_RAISE_PROBES; n++) {
-            assert_int_equal(path_mtu_next(&mtu), view.now + WAIT_NS);
-            assert_int_equal(step_next(), 3);
+        for (uint32_t n = 1; n < 2 * PATH_MTU_RAISE_PROBES; n++) {
+            assert_int_equal(path_mtu_next(&mtu), view.now + ROUND_NS);
+            assert_int_equal(step_next(), 1u << n % 2);
         }
+        assert_int_equal(path_mtu_next(&mtu), view.now + WAIT_NS);
         assert_int_equal(step_next(), 0);
         assert_int_equal(mtu.state, PATH_MTU_IDLE);
         span = 2 * span < PATH_MTU_RAISE_MAX_NS ? 2 * span : PATH_MTU_RAISE_MAX_NS;
@@ -256,6 +271,8 @@ static void test_a_path_that_rises(void **state)
     find(3);
     until_raise();
     uint32_t whole = ids[0];
+    assert_int_equal(step_next(), 2);
+    assert_int_equal(step_next(), 4);
     assert_true(answer(2));
     assert_false(answer(3)); /* was not probed */
     assert_int_equal(mtu.shift, 2);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/last_error.h"
 #include "group/create.h"
 #include "group/gather.h"
 #include "group/waiting.h"
@@ -162,8 +163,10 @@ int lh_group_create(const struct lh_group_attr *attr, struct lh_group **group)
                     ? lh_fail(LH_ESTATE, "group: a thread needs workers in the engine")
                     : waiting_start_thread(made->mesh);
     if (error) {
-        create_undo(made);
-        return error;
+        char reason[LH_ERROR_TEXT_BYTES];
+        snprintf(reason, sizeof reason, "%s", lh_last_error());
+        create_undo(made); /* closes connections that have failed, too */
+        return lh_error_set(error, reason);
     }
     *group = made;
     return 0;

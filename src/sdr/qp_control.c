@@ -726,7 +726,9 @@ int lh_sdr_goodbye(struct sdr_qp *qp, enum lh_error reason)
 
 void sdr_qp_messages_flush(struct sdr_qp *qp)
 {
-    if (qp_usable(qp) != 0 || !atomic_load_explicit(&qp->proven, memory_order_relaxed))
+    /* Called while a connection closes, too, whose reason stays the last error. */
+    if (atomic_load(&qp->error) || !atomic_load(&qp->connected) ||
+        !atomic_load_explicit(&qp->proven, memory_order_relaxed))
         return;
     qp_lock(qp);
     if (!qp->closing)

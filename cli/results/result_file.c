@@ -169,7 +169,14 @@ FILE *cli_result_open(const char *what, const char *path)
     int file = open_file(result, path);
     result->file = file >= 0 ? fdopen(file, "w") : NULL;
     if (!result->file) {
-        cli_result_unwritable(what, path, errno);
+        int failed = errno;
+        if (file >= 0) { /* of no use without memory for a stream */
+            close(file);
+            if (result->target)
+                unlink(result->place);
+            cli_stop_removes(opened && opened->target ? opened->place : NULL);
+        }
+        cli_result_unwritable(what, path, failed);
         free(result->target);
         free(result);
         return NULL;

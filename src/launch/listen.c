@@ -379,6 +379,8 @@ static void *listener_main(void *argument)
     while (!listener->stop && !listener->error) {
         if (brings_streams(listener))
             lh_engine_progress(listener->attr.engine, NULL);
+        if (listener->acceptor && listener->client_count == CLIENTS_MAX)
+            step_clients(listener, tcp_now()); /* each is read before a stream may take its place */
         take_streams(listener, tcp_now());
         step_clients(listener, tcp_now());
         sleep_and_take(listener);

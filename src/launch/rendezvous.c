@@ -335,6 +335,7 @@ static int send_ready(struct rendezvous *r)
 static int on_cookie(struct rendezvous *r, const struct handshake_header *header)
 {
     const uint8_t *body = r->frame + HANDSHAKE_HEADER_BYTES;
+    r->cookie_came = true;
     if (header->body_bytes != ADMISSION_COOKIE_BYTES)
         return lh_fail(LH_EHANDSHAKE, "malformed cookie of the remote side (%u bytes)", header->body_bytes);
     if (r->accepting) {
@@ -347,12 +348,12 @@ static int on_cookie(struct rendezvous *r, const struct handshake_header *header
     return 0;
 }
 
-/* Once each way: the client's comes ahead of its proposal, the listener's behind its own. */
+/* Once each way, right or wrong, or a flood of them would hold up the listener's thread: the client's comes
+ * ahead of its proposal, the listener's behind its own. */
 static bool expects_cookie(const struct rendezvous *r)
 {
-    return !r->stream && (r->accepting ? r->state == RENDEZVOUS_PROPOSAL && !r->returned
-                                       : (r->state == RENDEZVOUS_PROPOSAL || r->state == RENDEZVOUS_BLOB) &&
-                                             !r->has_cookie);
+    return !r->stream && !r->cookie_came &&
+           (r->state == RENDEZVOUS_PROPOSAL || (!r->accepting && r->state == RENDEZVOUS_BLOB));
 }
 
 static int on_frame(struct rendezvous *r, const struct handshake_header *header, lh_time now)
@@ -371,7 +372,8 @@ static int on_frame(struct rendezvous *r, const struct handshake_header *header,
     }
     if (header->type == HANDSHAKE_COOKIE && expects_cookie(r))
         return on_cookie(r, header);
-    if (header->type == HANDSHAKE_MORE && !r->accepting && !r->stream && r->state == RENDEZVOUS_PATH) {
+    if (header->type == HANDSHAKE_MORE && !r->accepting && !r->stream && !r->more &&
+        r->state == RENDEZVOUS_PATH) {
         r->more = true;
         return 0;
     }
@@ -387,7 +389,7 @@ static bool all_received(const struct rendezvous *r)
 static int take_frames(struct rendezvous *r, lh_time now)
 {
     struct handshake_header header;
-    while (!all_received(r)) { /* no state takes a frame for ever but for BUSY and MORE */
+    while (!all_received(r)) { /* each frame comes once, but for BUSY, which returns */
         int got = read_frame(r, &header);
         if (got <= 0)
             return got;
@@ -525,7 +527,9 @@ int rendezvous_connect(struct rendezvous *r, int fd, const struct lh_attr *attr,
     int error = 0;
     if (cookie && version >= HANDSHAKE_VERSION_COOKIE)
         error = send_frame(r, HANDSHAKE_COOKIE, cookie, ADMISSION_COOKIE_BYTES);
-    return error ? error : propose(r);
+    if (!error)
+        error = propose(r);
+    return error == -LH_EPEER ? 0 : error; /* the peer has closed, and its reason may be here */
 }
 
 int rendezvous_connect_stream(struct rendezvous *r, struct control_stream *stream,

@@ -37,6 +37,7 @@ struct rendezvous {
     struct control_stream *stream;     /* NULL: the handshake runs over the socket itself */
     struct control_acceptor *acceptor; /* accepting side: takes further streams; or NULL */
     const struct admission_key *key;   /* accepting side: of cookies */
+    bool cookie_came;                  /* a COOKIE, right or wrong */
     bool returned;                     /* accepting side: the client has presented a cookie of this key */
     bool has_cookie;                   /* connecting side, after a failure: for the next try */
     uint8_t cookie[ADMISSION_COOKIE_BYTES];

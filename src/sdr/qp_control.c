@@ -35,6 +35,7 @@ static bool is_full(const struct qp_upper_queue *queue)
 static bool queue_widen(struct sdr_qp *qp, struct qp_upper_queue *queue, uint32_t bytes)
 {
     struct ring wide, *ring = &queue->ring;
+    assert(CONTROL_HEADER_BYTES + bytes <= qp->upper_max);
     if (sizeof(struct qp_upper_message) + CONTROL_HEADER_BYTES + bytes <= ring->entry_bytes)
         return true;
     ring_init(&wide, sizeof(struct qp_upper_message) + qp->upper_max, QP_MESSAGES_WAITING);
@@ -314,6 +315,8 @@ static bool on_uppers(struct sdr_qp *qp, const struct control_message *message)
 static bool on_part(struct sdr_qp *qp, const struct control_message *message)
 {
     struct control_part part = control_part_read(message);
+    if (CONTROL_HEADER_BYTES + part.whole > qp->upper_max)
+        return false;
     if (!qp->parts)
         qp->parts = store_take(qp->store, sizeof *qp->parts);
     const struct parts_message *whole = qp->parts ? parts_add(qp->parts, &part) : NULL;

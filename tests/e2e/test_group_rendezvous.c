@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,7 @@ struct rank {
     bool leaves; /* after joining, without an exchange */
     int error;
     char message[512];
+    atomic_bool ended;
     pthread_t thread;
 };
 
@@ -86,6 +88,7 @@ static void *run(void *argument)
     } else {
         snprintf(rank->message, sizeof rank->message, "%s", lh_last_error());
     }
+    rank->ended = true;
     return NULL;
 }
 
@@ -503,6 +506,39 @@ static void a_rank_that_had_to_leave(void **state)
     close(listener);
 }
 
+/* Another nonce each time, and no place: that ends, too. */
+static void nonces_without_end(void **state)
+{
+    (void)state;
+    int listener;
+    uint16_t port;
+    uint8_t body[GROUP_SMALL_BODY_MAX], frame[GROUP_CHALLENGE_BYTES];
+    struct group_challenge challenge = {.wait_ms = 3600000};
+    lh_time started = tcp_now();
+    assert_int_equal(tcp_listen("127.0.0.1:0", &listener, &port), 0);
+    prepare(2, port, LH_NS_PER_S);
+    start(&ranks[1]);
+    /* 4 s are promised; whoever goes on for ever is here for ten times as long. */
+    while (!ranks[1].ended && tcp_now() - started < 40 * LH_NS_PER_S) {
+        if (tcp_wait(listener, false, tcp_deadline(LH_NS_PER_S / 10)))
+            continue;
+        int fd = accept(listener, NULL, NULL);
+        assert_int_equal(read_frame(fd, body), GROUP_HELLO);
+        challenge.nonce[0]++;
+        group_challenge_encode(&challenge, frame);
+        write_frame(fd, GROUP_CHALLENGE, frame, sizeof frame);
+        write_frame(fd, GROUP_FULL, NULL, 0);
+        shutdown(fd, SHUT_WR);
+        while (recv(fd, body, sizeof body, 0) > 0)
+            continue;
+        close(fd);
+    }
+    assert_true(ranks[1].ended);
+    join(&ranks[1]);
+    expect(&ranks[1], -LH_ETIMEDOUT, "too many clients connect to it");
+    close(listener);
+}
+
 /* Rank 0 ends while others wait for their WELCOME: they need not wait any longer. */
 static void rank_zero_ends(void **state)
 {
@@ -681,6 +717,7 @@ int main(void)
         cmocka_unit_test(a_rank_returns),
         cmocka_unit_test(a_rank_returns_from_elsewhere),
         cmocka_unit_test(a_rank_that_had_to_leave),
+        cmocka_unit_test(nonces_without_end),
         cmocka_unit_test(rank_zero_ends),
         cmocka_unit_test(a_byte_behind_a_proof),
         cmocka_unit_test(another_job),

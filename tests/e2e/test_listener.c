@@ -435,6 +435,21 @@ static void a_cookie_keeps_a_place(void **state)
     lh_close(deaf);
 }
 
+/* One more than once is nonsense, and ends that client: a flood of them would hold up all others. */
+static void cookies_without_end(void **state)
+{
+    (void)state;
+    static const uint8_t wrong[ADMISSION_COOKIE_BYTES] = "none of this one";
+    uint8_t body[HANDSHAKE_BODY_MAX], version;
+    uint32_t bytes;
+    int fd;
+    assert_int_equal(tcp_connect(where, tcp_deadline(PATIENCE_NS), &fd), 0);
+    write_frame(fd, HANDSHAKE_VERSION, HANDSHAKE_COOKIE, wrong, sizeof wrong);
+    write_frame(fd, HANDSHAKE_VERSION, HANDSHAKE_COOKIE, wrong, sizeof wrong);
+    assert_int_equal(read_frame(fd, &version, body, &bytes), HANDSHAKE_REFUSE);
+    close(fd);
+}
+
 /* ---- against peers that listen ----------------------------------------------------------------------- */
 
 struct host {
@@ -522,6 +537,33 @@ static void *full_host(void *argument)
     return NULL;
 }
 
+/* Full for the first client; refuses the second before it has read a byte. */
+static void *hasty_host(void *argument)
+{
+    static const uint8_t cookie[ADMISSION_COOKIE_BYTES] = "a cookie of ours";
+    struct host *host = argument;
+    uint8_t body[HANDSHAKE_BODY_MAX], version;
+    uint32_t bytes;
+    for (uint32_t i = 0; i < 3; i++) {
+        const char *reason = i < 2 ? HANDSHAKE_FULL : "not today";
+        assert_int_equal(tcp_wait(host->listener, false, tcp_deadline(PATIENCE_NS)), 0);
+        int fd = accept(host->listener, NULL, NULL);
+        if (i == 0) {
+            assert_int_equal(read_frame(fd, &version, body, &bytes), HANDSHAKE_PROPOSAL);
+            write_frame(fd, version, HANDSHAKE_PROPOSAL, body, bytes);
+            write_frame(fd, version, HANDSHAKE_COOKIE, cookie, sizeof cookie);
+        }
+        write_frame(fd, HANDSHAKE_VERSION, HANDSHAKE_REFUSE, reason, (uint32_t)strlen(reason));
+        if (i != 1) {
+            shutdown(fd, SHUT_WR);
+            while (recv(fd, body, sizeof body, 0) > 0)
+                continue;
+        }
+        close(fd);
+    }
+    return NULL;
+}
+
 static int visit_host(struct host *host, void *(*run)(void *), lh_time timeout_ns)
 {
     char at[32];
@@ -553,6 +595,16 @@ static void a_client_returns_with_its_cookie(void **state)
     struct host host = {0};
     assert_int_equal(visit_host(&host, full_host, PATIENCE_NS), -LH_EHANDSHAKE);
     assert_non_null(strstr(lh_last_error(), "not today"));
+}
+
+/* Its cookie, or its proposal, may meet a reset: what was received before that counts. */
+static void a_client_that_is_refused_at_once(void **state)
+{
+    (void)state;
+    struct host host = {0};
+    int error = visit_host(&host, hasty_host, PATIENCE_NS);
+    if (error != -LH_EHANDSHAKE || !strstr(lh_last_error(), "not today"))
+        fail_msg("%d: %s", error, lh_last_error());
 }
 
 /* Frames where they do not belong end the handshake; BUSY without end does not outlast the timeout. */
@@ -682,6 +734,8 @@ int main(void)
         WITH_LISTENER(older_clients_are_told_nothing),
         WITH_LISTENER(idle_strangers),
         WITH_LISTENER(a_cookie_keeps_a_place),
+        WITH_LISTENER(cookies_without_end),
+        cmocka_unit_test(a_client_that_is_refused_at_once),
         cmocka_unit_test(a_client_returns_with_its_cookie),
         cmocka_unit_test(an_older_host_is_asked_in_its_version),
         cmocka_unit_test(hosts_that_talk_nonsense),

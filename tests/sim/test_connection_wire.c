@@ -16,6 +16,8 @@
 #include <cmocka.h>
 
 #include "base/big_endian.h"
+#include "message/connection.h"
+#include "sdr/qp.h"
 #include "support/connection_pair.h"
 #include "support/echo_scheme.h"
 #include "wire/control.h"
@@ -439,6 +441,26 @@ static void control_fits_the_mtu(void **state)
             transfer_with_short_packets(mtu, schemes[i]);
 }
 
+/* A hostile peer: parts of a message that is longer than any that was agreed on. */
+static void parts_of_what_is_too_long(void **state)
+{
+    (void)state;
+    struct lh_stats stats;
+    static const uint8_t junk[CONTROL_PARTS_MAX];
+    open_pair("rtt=1ms,rate=1Gbit", NULL);
+    struct sdr_qp *hostile = pair.ends[0]->qp;
+    hostile->takes_parts = true;
+    hostile->upper_max = CONTROL_LONG_MAX;
+    hostile->path_mtu.shift = 1; /* it goes in parts */
+    for (unsigned i = 0; i < 12; i++) {
+        assert_int_equal(lh_sdr_message_send(hostile, junk, sizeof junk), 0);
+        connection_pair_run(&pair, 20 * MS);
+    }
+    lh_connection_stats(pair.ends[1], &stats);
+    assert_true(stats.bad_control >= 12);
+    close_pair();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -451,6 +473,7 @@ int main(void)
         cmocka_unit_test(silence_without_anything_pending),
         cmocka_unit_test(packets_that_contradict_the_length),
         cmocka_unit_test(control_fits_the_mtu),
+        cmocka_unit_test(parts_of_what_is_too_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,8 @@
  * address, rank, size and nonce: the same for each connection of that rank, and rank 0 keeps nothing for
  * it. So a rank that has lost its place after CHALLENGE sends HELLO and PROOF at once when it returns, and
  * needs no further round trip. If it returns from another address, its `known` nonce is not the right one:
- * rank 0 leaves that PROOF aside and takes the one that answers its new CHALLENGE.
+ * rank 0 leaves that PROOF aside and takes the one that answers its new CHALLENGE. Whoever overhears both
+ * can repeat them from the same address while ranks join: the secret keeps out those who do not overhear.
  *
  * Job: what the launcher calls the job ("PMIX_NAMESPACE=..."), in zeros to the end. Without one rank 0
  * picks a random name, which ranks learn by CHALLENGE and repeat when they return. Two jobs with names of

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/big_endian.h"
+#include "base/earlier.h"
 #include "base/error.h"
 #include "launch/group/group_frame.h"
 #include "launch/group/group_proof.h"
@@ -81,6 +82,7 @@ static int read_body(struct group_rank *rank, void *body, size_t bytes, lh_time 
 struct joining {
     const char *secret;
     lh_time timeout_ns, deadline;
+    lh_time limit; /* of all deadlines: rank 0 may answer with another nonce again and again */
     struct group_hello hello;
     bool answered; /* rank 0 has sent CHALLENGE: claim is complete, and the deadline is rank 0's, too */
     struct group_claim claim;
@@ -133,7 +135,7 @@ static int on_challenge(struct group_rank *rank, struct joining *joining,
         memcpy(joining->hello.job, challenge->job, GROUP_JOB_BYTES);
     lh_time wait_ns = challenge->wait_ms * LH_NS_PER_MS;
     joining->deadline =
-        tcp_deadline((wait_ns < joining->timeout_ns ? wait_ns : joining->timeout_ns) + GROUP_GRACE_NS);
+        lh_earlier(joining->limit, tcp_deadline(lh_earlier(wait_ns, joining->timeout_ns) + GROUP_GRACE_NS));
     joining->answered = true;
     return prove(rank, joining);
 }
@@ -198,6 +200,7 @@ int group_rank_join(struct group_rank *rank, const struct group_rank_terms *term
         .secret = terms->secret,
         .timeout_ns = timeout_ns,
         .deadline = tcp_deadline(timeout_ns),
+        .limit = tcp_deadline(2 * timeout_ns + GROUP_GRACE_NS),
         .hello = {.rank = terms->rank, .size = terms->size, .secret = *terms->secret != '\0'},
         .claim = {.rank = terms->rank, .size = terms->size},
     };

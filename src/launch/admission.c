@@ -144,9 +144,9 @@ uint32_t admission_victim(const struct admission_place *places, uint32_t count,
 
 /* ---- cookies ----------------------------------------------------------------------------------------- */
 
-int admission_key_make(struct admission_key *key)
+int admission_random(void *out, size_t bytes)
 {
-    if (getrandom(key->bytes, sizeof key->bytes, 0) == (ssize_t)sizeof key->bytes)
+    if (getrandom(out, bytes, 0) == (ssize_t)bytes)
         return 0;
     return lh_fail(LH_ESYSTEM, "getrandom: %s", strerror(errno));
 }

@@ -64,8 +64,8 @@ struct admission_address admission_address_of(int fd);
  * ADMISSION_NONE: the newcomer is to be refused. Pure. */
 uint32_t admission_victim(const struct admission_place *places, uint32_t count,
                           const struct admission_address *newcomer);
-/* A new random key. -LH_ESYSTEM. */
-int admission_key_make(struct admission_key *key);
+/* Random bytes of the system, at most 256: keys of cookies, nonces. -LH_ESYSTEM. */
+int admission_random(void *out, size_t bytes);
 /* The cookie of that address, bound to `bytes` of `bound`. -LH_ESYSTEM: no HMAC in this system's libcrypto.
  */
 int admission_cookie_make(const struct admission_key *key, const struct admission_address *address,

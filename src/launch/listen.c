@@ -255,9 +255,7 @@ static void take_clients(struct lh_listener *listener, lh_time now)
         if (fd >= 0)
             add_socket(listener, fd, now);
     }
-    bool none_left = fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM);
-    /* The client stays in the backlog, which would end every sleep at once. */
-    if (none_left && !make_room(listener, &unknown))
+    if (fd < 0 && tcp_is_exhausted(errno) && !make_room(listener, &unknown))
         nanosleep(&(struct timespec){.tv_nsec = NO_DESCRIPTOR_PAUSE_NS}, NULL);
 }
 
@@ -448,7 +446,7 @@ int lh_listen(const char *where, const struct lh_attr *given, struct lh_listener
     if (!error)
         error = keep_attr(listener);
     if (!error)
-        error = admission_key_make(&listener->key);
+        error = admission_random(&listener->key, sizeof listener->key);
     if (!error)
         error = tcp_listen(where, &listener->fd, &listener->port);
     if (error)

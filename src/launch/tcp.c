@@ -322,6 +322,11 @@ int tcp_listen(const char *where, int *fd, uint16_t *port)
     return 0;
 }
 
+bool tcp_is_exhausted(int error)
+{
+    return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
+
 /* ---- connections ------------------------------------------------------------------------------------- */
 
 void tcp_keep_alive(int fd)

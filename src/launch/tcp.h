@@ -33,6 +33,10 @@ int tcp_connect_any(const struct addrinfo *list, const char *where, lh_time dead
  * has no IPv6). -LH_EADDR. */
 int tcp_listen(const char *where, int *fd, uint16_t *port);
 
+/* Whether accept() failed with this errno since this process or host lacks descriptors or memory: the client
+ * stays in the backlog, and would end every sleep at once. */
+bool tcp_is_exhausted(int error);
+
 /* An idle connection says something each minute, so that NAT and firewalls on the path do not forget it;
  * after two minutes without an answer it fails. */
 void tcp_keep_alive(int fd);

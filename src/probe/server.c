@@ -119,9 +119,7 @@ static void let_in(struct lh_probe_server *server)
             return;
         fd = accept4(server->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     }
-    /* It stays in the backlog, and would wake us without end. */
-    if ((errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) &&
-        !send_away(server, &address))
+    if (tcp_is_exhausted(errno) && !send_away(server, &address))
         nanosleep(&(struct timespec){.tv_nsec = NO_DESCRIPTOR_NS}, NULL);
 }
 

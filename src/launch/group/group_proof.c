@@ -1,22 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "launch/group/group_proof.h"
 
-#include <errno.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/big_endian.h"
 #include "base/error.h"
+#include "launch/admission.h"
 
 int group_nonce(uint8_t nonce[GROUP_NONCE_BYTES])
 {
-    if (getrandom(nonce, GROUP_NONCE_BYTES, 0) == GROUP_NONCE_BYTES)
-        return 0;
-    return lh_fail(LH_ESYSTEM, "getrandom: %s", strerror(errno));
+    return admission_random(nonce, GROUP_NONCE_BYTES);
 }
 
 int group_job_make(char job[GROUP_JOB_BYTES])

@@ -161,7 +161,7 @@ static void take_clients(struct group_root *root, lh_time now)
             add_client(root, fd, now);
             continue;
         }
-        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+        if (tcp_is_exhausted(errno))
             on_no_descriptor(root);
         break;
     }
@@ -387,7 +387,7 @@ int group_root_open(const char *where, uint32_t size, const char *secret, const 
     if (!root->ranks || !root->over || !root->polls)
         error = lh_fail(LH_ENOMEM, "no memory for a rendezvous of %u ranks", size);
     if (!error)
-        error = admission_key_make(&root->terms.key);
+        error = admission_random(&root->terms.key, sizeof root->terms.key);
     if (!error)
         error = group_job_make(root->job);
     if (!error)

@@ -97,7 +97,8 @@ def objects(build):
     found = {}
     for path in sorted([*build.glob("src/**/CMakeFiles/room_*.dir/**/*.o"),
                         *build.glob("netsim/CMakeFiles/room_*.dir/**/*.o"),
-                        *build.glob("CMakeFiles/longhaul.dir/cli/**/*.o")]):
+                        *build.glob("CMakeFiles/longhaul.dir/cli/**/*.o"),
+                        *build.glob("CMakeFiles/cli_parts.dir/cli/**/*.o")]):
         folder, inside = str(path.relative_to(build)).split("CMakeFiles/", 1)
         # CMake writes ".." as "__".
         inside = inside.split("/", 1)[1].removesuffix(".o").replace("__/", "../")

@@ -7,6 +7,7 @@
 #include "schemes/bounded/predictor.h"
 #include "schemes/bounded/receiver.h"
 #include "schemes/bounded/sender.h"
+#include "wire/wire_numbers.h"
 
 #define NAME "bounded"
 #define HELP                                                                                               \
@@ -16,7 +17,7 @@
 const struct lh_scheme bounded_scheme = {
     .name = NAME,
     .help = HELP,
-    .id = BOUNDED_ID,
+    .id = WIRE_BOUNDED,
     .parse = bounded_parse,
     .params_valid = bounded_params_valid,
     .sender_bytes = bounded_sender_bytes,

@@ -7,6 +7,7 @@
 #include "schemes/ec/predictor.h"
 #include "schemes/ec/receiver.h"
 #include "schemes/ec/sender.h"
+#include "wire/wire_numbers.h"
 
 #define HELP_PARAMETERS                                                                                    \
     "k=DATA,m=PARITY a submessage, default 32 and 8; spread=SUBMESSAGES interleaved, default 0: all; "     \
@@ -27,7 +28,7 @@
 const struct lh_scheme ec_mds_scheme = {
     .name = MDS_NAME,
     .help = MDS_HELP,
-    .id = EC_MDS_ID,
+    .id = WIRE_EC_MDS,
     .parse = ec_mds_parse,
     .params_valid = ec_mds_params_valid,
     EC_MACHINES,
@@ -37,7 +38,7 @@ const struct lh_scheme ec_mds_scheme = {
 const struct lh_scheme ec_xor_scheme = {
     .name = XOR_NAME,
     .help = XOR_HELP,
-    .id = EC_XOR_ID,
+    .id = WIRE_EC_XOR,
     .parse = ec_xor_parse,
     .params_valid = ec_xor_params_valid,
     EC_MACHINES,

@@ -97,7 +97,7 @@ int lh_attach(struct lh_connection *connection, const void *blob, size_t bytes)
                        (unsigned long long)peer.slot_bytes, (unsigned long long)c->attr.slot_bytes);
     /* Behind NAT its own address is only what it says, and many have the same. */
     struct qp_info_endpoint known = peer.endpoint;
-    if (c->seen_family == known.family && known.fabric == QP_INFO_UDP &&
+    if (c->seen_family == known.family && sdr_qp_peer_may_be_translated(c->qp, &known) &&
         memcmp(c->seen_address, known.address, sizeof known.address) != 0) {
         sdr_qp_peer_seen_at(c->qp, c->seen_address);
         memcpy(known.address, c->seen_address, sizeof known.address);

@@ -20,6 +20,12 @@ enum wire_scheme {
     WIRE_HYBRID = 6,
 };
 
+/* Flags of a connection's blob (message/blob.h) by which a peer announces that it can send by a scheme: each
+ * scheme that peers of the first release do not know has one, beside the flags that are in blob.h. */
+enum wire_announcement {
+    WIRE_ANNOUNCES_HYBRID = 128,
+};
+
 /* In QP info (qp_info.h, credits), of controllers with a receiver's half; the others hold their number, in
  * case they get one. At most UINT8_MAX; 0 is no controller. */
 enum wire_controller {

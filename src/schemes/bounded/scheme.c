@@ -36,6 +36,7 @@ const struct lh_scheme bounded_scheme = {
 const struct scheme_entry bounded_entry = {
     .shown =
         {.kind = LH_MODEL_BOUNDED, .name = NAME, .help = HELP, .codes = true, .machines = &bounded_scheme},
+    .code_is_optional = true,
     .predictor = &bounded_predictor,
     .parameters = "deadline, code, k and m",
     .take = bounded_model_take,

@@ -194,7 +194,7 @@ static void test_messages(void **state)
         SAME(BLOB_ONESIDED, 16),
         SAME(BLOB_KEEPALIVE, 32),
         SAME(BLOB_PARTS, 64),
-        SAME(BLOB_HYBRID, 128),
+        SAME(WIRE_ANNOUNCES_HYBRID, 128),
         SAME(BLOB_LONG, 256),
         SAME(BLOB_PIECES, 512),
     };

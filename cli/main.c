@@ -50,6 +50,7 @@ static const struct command commands[] = {
 };
 
 #define COMMANDS (sizeof commands / sizeof commands[0])
+#define LIST_MAX 256 /* bytes of all names in a message */
 
 static int print_help(void)
 {
@@ -70,15 +71,28 @@ static int print_version(void)
     return CLI_EXIT_OK;
 }
 
+/* "send, recv, perf": the last after `before_last`. */
+static const char *list_commands(const char *before_last, char *text, size_t size)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < COMMANDS && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s",
+                                 i == 0              ? ""
+                                 : i + 1 == COMMANDS ? before_last
+                                                     : ", ",
+                                 commands[i].name);
+    return text;
+}
+
 static int unknown(const char *word)
 {
+    char list[LIST_MAX];
     const char *kind = word[0] == '-' ? "option" : "command";
     for (size_t i = 0; i < COMMANDS; i++)
         if (cli_is_close(word, commands[i].name))
             return cli_misused("%s: unknown %s (did you mean %s?)", word, kind, commands[i].name);
-    return cli_misused("%s: unknown %s (send, recv, perf, probe, run, collective, distribute, demo, "
-                       "sim, plan, devices, --help, --version)",
-                       word, kind);
+    return cli_misused("%s: unknown %s (%s, --help, --version)", word, kind,
+                       list_commands(", ", list, sizeof list));
 }
 
 /* Runs the command that argv starts with. */
@@ -95,10 +109,10 @@ static int run(int argc, char **argv)
 
 static int obey(int argc, char **argv)
 {
+    char list[LIST_MAX];
     if (argc < 2)
-        return cli_misused(
-            "missing command: send, recv, perf, probe, run, collective, distribute, demo, sim, plan or "
-            "devices (see longhaul --help)");
+        return cli_misused("missing command: %s (see longhaul --help)",
+                           list_commands(" or ", list, sizeof list));
     const char *word = argv[1];
     if (!strcmp(word, "help") && argc > 2)
         return run(2, (char *[]){argv[2], "--help", NULL});

@@ -40,11 +40,11 @@
 
 enum cli_file_kind {
     CLI_FILE_OFFER = 1,
-    CLI_FILE_ANSWER,
-    CLI_FILE_START,
-    CLI_FILE_DIGEST,
-    CLI_FILE_VERDICT,
-    CLI_FILE_ABORT,
+    CLI_FILE_ANSWER = 2,
+    CLI_FILE_START = 3,
+    CLI_FILE_DIGEST = 4,
+    CLI_FILE_VERDICT = 5,
+    CLI_FILE_ABORT = 6,
 };
 
 enum cli_file_flag {

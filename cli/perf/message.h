@@ -23,23 +23,23 @@
 
 #define CLI_PERF_VERSION 1
 
-enum cli_perf_kind { CLI_PERF_RUN = 1, CLI_PERF_READY, CLI_PERF_RESULT };
+enum cli_perf_kind { CLI_PERF_RUN = 1, CLI_PERF_READY = 2, CLI_PERF_RESULT = 3 };
 
 #define CLI_PERF_NO 1u /* flag of READY and RESULT: refused, with the reason as text */
 
 /* The numbers of a RUN; 0 means the default, save for the first three. READY has the port as its only
  * number, RESULT the counters of struct lh_stats in their order. */
 enum cli_perf_run {
-    CLI_PERF_SIZE_BYTES,
-    CLI_PERF_MESSAGES, /* warm-up included */
-    CLI_PERF_IN_FLIGHT,
-    CLI_PERF_CHANNELS,
-    CLI_PERF_WORKERS,
-    CLI_PERF_MTU_BYTES,
-    CLI_PERF_CHUNK_BYTES,
-    CLI_PERF_SLOTS,
-    CLI_PERF_SLOT_BYTES,
-    CLI_PERF_WINDOW_BYTES,
+    CLI_PERF_SIZE_BYTES = 0,
+    CLI_PERF_MESSAGES = 1, /* warm-up included */
+    CLI_PERF_IN_FLIGHT = 2,
+    CLI_PERF_CHANNELS = 3,
+    CLI_PERF_WORKERS = 4,
+    CLI_PERF_MTU_BYTES = 5,
+    CLI_PERF_CHUNK_BYTES = 6,
+    CLI_PERF_SLOTS = 7,
+    CLI_PERF_SLOT_BYTES = 8,
+    CLI_PERF_WINDOW_BYTES = 9,
     CLI_PERF_RUN_NUMBERS,
 };
 

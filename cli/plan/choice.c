@@ -18,11 +18,6 @@ const struct lh_plan_choice *cli_plan_choice(const struct cli_plan_point *point)
     return &plan->choices[plan->best != LH_PLAN_NONE ? plan->best : plan->unlimited];
 }
 
-bool cli_plan_codes(const struct lh_model_scheme *scheme)
-{
-    return scheme->k > 0 || scheme->kind == LH_MODEL_HYBRID; /* which has no k of its own */
-}
-
 bool cli_plan_loses_much(const struct cli_plan_point *point)
 {
     const struct lh_model_path *link = &point->question.link;

@@ -14,9 +14,6 @@ void cli_plan_question(const struct cli_plan_order *order, unsigned size, unsign
 /* The planner's choice, or what it would be without limits. */
 const struct lh_plan_choice *cli_plan_choice(const struct cli_plan_point *point);
 
-/* Whether a scheme sends parity. */
-bool cli_plan_codes(const struct lh_model_scheme *scheme);
-
 /* Above this loss of chunks, retransmissions take time of the link that the model ignores. */
 #define CLI_PLAN_CHUNK_LOSS_SURE 0.1
 #define CLI_PLAN_CHUNK_LOSS_NOTE                                                                           \

@@ -36,7 +36,7 @@ uint64_t cli_plan_in_flight(const struct lh_plan_question *question, const struc
 static struct shape shape_of(const struct lh_plan_question *question, const struct lh_plan_choice *choice)
 {
     const struct lh_model_scheme *scheme = &choice->scheme;
-    bool codes = cli_plan_codes(scheme);
+    bool codes = lh_model_scheme_codes(scheme);
     uint64_t in_flight = cli_plan_in_flight(question, choice);
     uint64_t slot_max = question->link.mtu_bytes * SLOT_PACKETS_MAX;
     struct shape shape = {CLI_WINDOW_DEFAULT, CLI_SLOT_DEFAULT, CLI_SLOTS_DEFAULT};

@@ -132,7 +132,7 @@ static void print_uses(const struct cli_plan_order *order, const struct cli_plan
         print_size(order, size);
         for (unsigned loss = 0; loss < cells->losses; loss++) {
             const struct cli_plan_cell *cell = &cells->cell[size * cells->losses + loss];
-            print_cell(cell->use, USE_WIDTH, cli_plan_codes(&cell->scheme) ? CLI_GREEN : CLI_PLAIN);
+            print_cell(cell->use, USE_WIDTH, lh_model_scheme_codes(&cell->scheme) ? CLI_GREEN : CLI_PLAIN);
         }
         putchar('\n');
     }

@@ -112,7 +112,7 @@ static void print_row(const struct cli_table *table, const struct cli_plan_row *
 {
     struct cli_cell cells[sizeof scheme_columns / sizeof scheme_columns[0]] = {0};
     const struct lh_model_times *times = &row->times;
-    bool codes = cli_plan_codes(&row->choice.scheme);
+    bool codes = lh_model_scheme_codes(&row->choice.scheme);
     snprintf(cells[0].text, CLI_CELL_MAX, "%s", row->best ? "→" : "");
     snprintf(cells[1].text, CLI_CELL_MAX, "%.*s", CLI_CELL_MAX - 1, row->scheme);
     cells[1].colour = row->best ? CLI_BOLD : CLI_PLAIN;

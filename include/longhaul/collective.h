@@ -34,10 +34,21 @@ extern "C" {
 struct lh_collective;
 struct lh_completion_queue;
 
-/* Integers wrap around; 16-bit floats are computed as F32 and rounded to the nearest. */
-enum lh_type { LH_F32, LH_F64, LH_F16, LH_BF16, LH_I32, LH_I64, LH_U8, LH_TYPES };
+/* Ranks send the number of a type and of a reduction to each other, so it never changes.
+ *
+ * Integers wrap around; 16-bit floats are computed as F32 and rounded to the nearest. */
+enum lh_type {
+    LH_F32 = 0,
+    LH_F64 = 1,
+    LH_F16 = 2,
+    LH_BF16 = 3,
+    LH_I32 = 4,
+    LH_I64 = 5,
+    LH_U8 = 6,
+    LH_TYPES
+};
 /* LH_AVG: the sum divided by the number of ranks; of integers towards 0. */
-enum lh_reduction { LH_SUM, LH_PROD, LH_MIN, LH_MAX, LH_AVG, LH_REDUCTIONS };
+enum lh_reduction { LH_SUM = 0, LH_PROD = 1, LH_MIN = 2, LH_MAX = 3, LH_AVG = 4, LH_REDUCTIONS };
 
 /* Bytes of an element; 0: no such type. */
 LH_API size_t lh_type_bytes(enum lh_type type);

@@ -7,6 +7,11 @@
  * arguments. The connection reports events with times that do not decrease, then asks decide(); it does so
  * after every event, and at next_ns.
  *
+ * Required of each that takes feedback: it keeps the queue of the bottleneck short, below half of what
+ * windows of lh_congestion_path.window_max_bytes would make of it, and the bottleneck busy
+ * (docs/CONTRIBUTING.md, "Add a congestion controller", has the bounds that tests measure). It sends on in
+ * the end, whatever is lost, and whatever a peer reports.
+ *
  * Bytes are payload. Rates are in bits of payload a second. Times are of the sender's clock; delays include
  * no waiting in the sender's own injection queue.
  *

@@ -99,6 +99,9 @@ LH_API int lh_model_scheme_parse(const char *text, struct lh_model_scheme *schem
  * Truncates at size. */
 LH_API char *lh_model_scheme_format(const struct lh_model_scheme *scheme, char *out, size_t size);
 
+/* Returns whether it sends parity beside the data: with these parameters, where a code is optional. */
+LH_API bool lh_model_scheme_codes(const struct lh_model_scheme *scheme);
+
 /* A scheme as users name it: what `--help`, `longhaul plan` and the planner list. */
 struct lh_model_entry {
     enum lh_model_kind kind;

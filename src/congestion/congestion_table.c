@@ -11,21 +11,47 @@
 #include "congestion/fixed.h"
 #include "congestion/swift.h"
 #include "congestion/timely.h"
+#include "wire/wire_numbers.h"
 
 #define NAME_SHOWN 32 /* bytes of an unknown name in a message */
 
+/* Every controller, in the order of messages and --help. X(controller, its number on the wire: whatever the
+ * order). */
+#define CONTROLLERS(X)                                                                                     \
+    X(fixed, WIRE_FIXED)                                                                                   \
+    X(bbr, WIRE_BBR)                                                                                       \
+    X(swift, WIRE_SWIFT)                                                                                   \
+    X(timely, WIRE_TIMELY)                                                                                 \
+    X(dcqcn, WIRE_DCQCN)                                                                                   \
+    X(eqds, WIRE_EQDS)
+
+#define POINTER(controller, number) &controller##_congestion,
+#define NUMBER(controller, number)  number,
+
 const struct lh_congestion *const *lh_congestions(void)
 {
-    static const struct lh_congestion *const all[] = {
-        &fixed_congestion,
-        &bbr_congestion,
-        &swift_congestion,
-        &timely_congestion,
-        &dcqcn_congestion,
-        &eqds_congestion,
-        NULL,
-    };
+    static const struct lh_congestion *const all[] = {CONTROLLERS(POINTER) NULL};
     return all;
+}
+
+static const uint8_t numbers[] = {CONTROLLERS(NUMBER)}; /* of lh_congestions(), in its order */
+
+uint8_t congestion_wire_number(const struct lh_congestion *controller)
+{
+    const struct lh_congestion *const *all = lh_congestions();
+    for (size_t i = 0; all[i]; i++)
+        if (all[i] == controller)
+            return numbers[i];
+    return 0;
+}
+
+const struct lh_congestion *congestion_of_wire_number(uint8_t number)
+{
+    const struct lh_congestion *const *all = lh_congestions();
+    for (size_t i = 0; all[i]; i++)
+        if (numbers[i] == number)
+            return all[i];
+    return NULL;
 }
 
 static int fail_unknown(const char *name, size_t bytes)

@@ -14,6 +14,10 @@ struct congestion_choice {
     uint8_t params[LH_CONGESTION_PARAMS];
 };
 
+/* Its number on the wire (wire/wire_numbers.h); 0: it is not in the list. */
+uint8_t congestion_wire_number(const struct lh_congestion *controller);
+/* NULL: no controller has that number. Any number may come from the peer. */
+const struct lh_congestion *congestion_of_wire_number(uint8_t number);
 /* It takes no feedback. */
 bool congestion_is_fixed(const struct congestion_choice *choice);
 /* Parses "bbr" or "swift,target=200us". -LH_EINVAL, naming the text and the controllers that exist. */

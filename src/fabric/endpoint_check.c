@@ -50,6 +50,13 @@ int endpoint_check_peer(const struct fabric_endpoint_attr *attr, const struct qp
     return 0;
 }
 
+struct fabric_peer_traits endpoint_peer_traits(const struct qp_info_endpoint *peer)
+{
+    bool sockets = peer->fabric == QP_INFO_UDP;
+    return (struct fabric_peer_traits){
+        .may_be_translated = sockets, .shares_control_port = sockets, .drops_unread = sockets};
+}
+
 static bool qpn_is_valid(uint32_t qpn)
 {
     return qpn != 0 && qpn <= ROCE_QPN_MASK;

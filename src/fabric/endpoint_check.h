@@ -17,6 +17,8 @@ int endpoint_check_shape(const struct fabric_endpoint_attr *attr);
 int endpoint_check_table(const struct fabric_endpoint_attr *attr);
 /* That the peer has as many channels and generations. -LH_EHANDSHAKE */
 int endpoint_check_peer(const struct fabric_endpoint_attr *attr, const struct qp_info_endpoint *peer);
+/* Of a peer over sockets, or with RoCE hardware: of both udp and verbs, which connect to each other. */
+struct fabric_peer_traits endpoint_peer_traits(const struct qp_info_endpoint *peer);
 /* Whether every queue pair of the peer has a number that can be one. */
 bool endpoint_check_qpns(const struct qp_info_endpoint *peer);
 

@@ -29,7 +29,7 @@
 #include "wire/qp_info.h"
 
 /* Raised with each change of a struct or of a meaning in this header: lh_fabric_register() compares it. */
-#define FABRIC_INTERFACE_VERSION 7u
+#define FABRIC_INTERFACE_VERSION 8u
 
 #define FABRIC_BATCH_MAX              64u /* writes in one call, arrivals from one poll */
 #define FABRIC_POLL_AGAIN             ((int)FABRIC_BATCH_MAX + 1) /* of a poll: see there */
@@ -118,6 +118,17 @@ struct fabric_control_arrival {
     uint16_t source; /* the fabric's own */
 };
 
+/* What the layers above have to know about the kind of a peer. */
+struct fabric_peer_traits {
+    /* Its packets may come from another address than it says: NAT rewrites them on the path. */
+    bool may_be_translated;
+    /* Its control port belongs to a context, for all endpoints of that; else each endpoint has its own. */
+    bool shares_control_port;
+    /* Packets wait for their reader in sockets: what exceeds qp_info_endpoint.receive_buffer_bytes is
+     * lost. */
+    bool drops_unread;
+};
+
 struct fabric_ops {
     const char *name; /* "udp", "verbs", "sim" */
 
@@ -141,6 +152,14 @@ struct fabric_ops {
      * what the peer expects in them (qp_info_endpoint.proof). Any thread; after endpoint_connect. NULL ops:
      * the fabric does not pass NAT. */
     void (*punch)(struct fabric_endpoint *endpoint, uint32_t proof);
+
+    /* Of a peer, before it is connected, too; its information is not checked yet. NULL ops: none of them. */
+    struct fabric_peer_traits (*peer_traits)(const struct qp_info_endpoint *peer);
+    /* It takes packets as fast as a host makes them, and the path may drop them: without a given rate, a
+     * connection needs a congestion controller. */
+    bool outruns_path;
+    /* Between endpoints of one address there is no network, only the peer's sockets. */
+    bool local_is_direct;
 
     int (*slot_bind)(struct fabric_endpoint *endpoint, uint32_t slot, const struct fabric_slot *what,
                      struct fabric_slot_key *key);

@@ -10,15 +10,15 @@
 #include <stdint.h>
 
 enum tag_kind {
-    TAG_HELLO = 1, /* after the connection is made; no body */
-    TAG_SIGNATURE, /* collective/run/signature.h */
-    TAG_PIECE,     /* its bytes */
-    TAG_ABORT,     /* an operation has failed: notice.h */
-    TAG_FAILED,    /* a rank has failed: notice.h */
-    TAG_AGREE,     /* survivors agree on the failed: agreement.h */
-    TAG_COUNTS,    /* contributions of a piece, by granule: bounded.h */
-    TAG_OVER,      /* an operation is over at a rank, and these pieces were not sent: bounded.h */
-    TAG_TIMEOUT,   /* a proposal of a group's timeout; piece: of which collective: deadlines.h */
+    TAG_HELLO = 1,     /* after the connection is made; no body */
+    TAG_SIGNATURE = 2, /* collective/run/signature.h */
+    TAG_PIECE = 3,     /* its bytes */
+    TAG_ABORT = 4,     /* an operation has failed: notice.h */
+    TAG_FAILED = 5,    /* a rank has failed: notice.h */
+    TAG_AGREE = 6,     /* survivors agree on the failed: agreement.h */
+    TAG_COUNTS = 7,    /* contributions of a piece, by granule: bounded.h */
+    TAG_OVER = 8,      /* an operation is over at a rank, and these pieces were not sent: bounded.h */
+    TAG_TIMEOUT = 9,   /* a proposal of a group's timeout; piece: of which collective: deadlines.h */
     TAG_KINDS
 };
 

@@ -339,6 +339,9 @@ int fabric_link_over(struct fabric *inner, const struct lh_link_spec *spec, stru
         return lh_fail(LH_ENOMEM, "no memory for link emulation");
     link->ops = link_ops;
     link->ops.name = inner->ops->name;
+    link->ops.peer_traits = inner->ops->peer_traits;
+    link->ops.outruns_path = inner->ops->outruns_path;
+    link->ops.local_is_direct = inner->ops->local_is_direct;
     link->ops.long_control = inner->ops->long_control;
     if (inner->ops->takes_pieces != NULL)
         link->ops.takes_pieces = link_takes_pieces;

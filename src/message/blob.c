@@ -31,11 +31,11 @@ int lh_blob(struct lh_connection *connection, void *blob, size_t *bytes)
     uint8_t *out = blob;
     lh_put_be32(out, BLOB_MAGIC);
     lh_put_be16(out + 4, BLOB_VERSION);
-    lh_put_be16(out + 6,
-                (uint16_t)(BLOB_TAGS | BLOB_EAGER | BLOB_MATCH | BLOB_ONESIDED | BLOB_KEEPALIVE |
-                           BLOB_PARTS | BLOB_HYBRID | (connection->attr.match_tags ? BLOB_MATCHES : 0) |
-                           (sdr_qp_can_take_long(connection->qp) ? BLOB_LONG : 0) |
-                           (sdr_qp_can_take_pieces(connection->qp) ? BLOB_PIECES : 0)));
+    lh_put_be16(out + 6, (uint16_t)(BLOB_TAGS | BLOB_EAGER | BLOB_MATCH | BLOB_ONESIDED | BLOB_KEEPALIVE |
+                                    BLOB_PARTS | scheme_announcements() |
+                                    (connection->attr.match_tags ? BLOB_MATCHES : 0) |
+                                    (sdr_qp_can_take_long(connection->qp) ? BLOB_LONG : 0) |
+                                    (sdr_qp_can_take_pieces(connection->qp) ? BLOB_PIECES : 0)));
     sdr_qp_info_get(connection->qp, out + BLOB_HEADER_BYTES);
     *bytes = needed;
     return 0;
@@ -65,8 +65,8 @@ static void name_peer(struct lh_connection *c, const struct qp_info_endpoint *pe
 /* Messages to this side come by its scheme. */
 static int check_scheme(struct lh_connection *c)
 {
-    c->rx.peer_knows_announced = (c->peer_flags & BLOB_HYBRID) != 0;
-    if (!scheme_is_announced(&c->choice) || c->rx.peer_knows_announced)
+    c->rx.peer_announced = c->peer_flags & scheme_announcements();
+    if (scheme_is_known(&c->choice, c->rx.peer_announced))
         return 0;
     return lh_fail(
         LH_EVERSION,
@@ -97,7 +97,7 @@ int lh_attach(struct lh_connection *connection, const void *blob, size_t bytes)
                        (unsigned long long)peer.slot_bytes, (unsigned long long)c->attr.slot_bytes);
     /* Behind NAT its own address is only what it says, and many have the same. */
     struct qp_info_endpoint known = peer.endpoint;
-    if (c->seen_family == known.family && known.fabric == QP_INFO_UDP &&
+    if (c->seen_family == known.family && sdr_qp_peer_may_be_translated(c->qp, &known) &&
         memcmp(c->seen_address, known.address, sizeof known.address) != 0) {
         sdr_qp_peer_seen_at(c->qp, c->seen_address);
         memcpy(known.address, c->seen_address, sizeof known.address);

@@ -1,7 +1,8 @@
 /*
  * blob.h - what an endpoint brings to its peer: magic 4 ("LHC1") | version 2 | flags 2 | the QP's info.
  *
- * Flags say what the endpoint understands beyond version 1, whose readers skip them.
+ * Flags say what the endpoint understands beyond version 1, whose readers skip them. Those of schemes are in
+ * wire/wire_numbers.h (enum wire_announcement): 128.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -18,7 +19,6 @@
 #define BLOB_ONESIDED     16u  /* one-sided operations, by an inner connection */
 #define BLOB_KEEPALIVE    32u  /* KEEPALIVE of one queue pair for others (control.h) */
 #define BLOB_PARTS        64u  /* control messages of a connection in parts (control.h) */
-#define BLOB_HYBRID       128u /* as a sender, the hybrid scheme */
 #define BLOB_LONG         256u /* control messages of a connection as long as a packet (control.h) */
 #define BLOB_PIECES       512u /* data packets in pieces, and probes of the path's MTU (control.h) */
 

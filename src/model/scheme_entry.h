@@ -17,6 +17,14 @@ struct scheme_entry {
     struct lh_model_entry shown; /* name, help line, machines */
     const struct model_predictor *predictor;
 
+    /* The flag by which a peer announces that it can send by the machines (enum wire_announcement); 0: each
+     * peer can. */
+    uint16_t announced;
+    /* What `auto` weighs, the plainest first, ended by NULL: "ec:mds,k=8,m=2". NULL: `auto` does not choose
+     * the scheme. */
+    const char *const *automatic;
+    bool code_is_optional; /* without k it sends no parity */
+
     /* Parameters, as the model reads them: those of the machines, and others that only the model has. All
      * of it NULL: the text is what the machines' parse() takes, and the model has no use for it. */
     const char *parameters; /* "alpha and rto": for messages */

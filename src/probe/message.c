@@ -143,7 +143,12 @@ int probe_message_decode(const uint8_t *data, size_t bytes, struct probe_message
 struct model_loss_runs probe_message_runs(const struct probe_message *report)
 {
     const uint64_t *numbers = &report->numbers[PROBE_REPORT_RUNS];
-    return (struct model_loss_runs){numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5]};
+    return (struct model_loss_runs){.packets = numbers[0],
+                                    .lost = numbers[1],
+                                    .after_arrived = numbers[2],
+                                    .lost_after_arrived = numbers[3],
+                                    .after_lost = numbers[4],
+                                    .arrived_after_lost = numbers[5]};
 }
 
 void probe_message_set_runs(struct probe_message *report, const struct model_loss_runs *runs)

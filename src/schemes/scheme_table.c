@@ -79,7 +79,18 @@ const struct lh_scheme *scheme_table_machines(const char *name, size_t bytes)
     return entry ? entry->shown.machines : NULL;
 }
 
-bool scheme_table_announced(const struct lh_scheme *scheme)
+uint16_t scheme_table_announced(const struct lh_scheme *scheme)
 {
-    return scheme == &hybrid_scheme;
+    for (const struct scheme_entry *const *e = scheme_table(); *e; e++)
+        if ((*e)->shown.machines && (*e)->shown.machines->id == scheme->id)
+            return (*e)->announced;
+    return 0; /* one of the caller's own */
+}
+
+uint16_t scheme_table_announcements(void)
+{
+    uint16_t flags = 0;
+    for (const struct scheme_entry *const *e = scheme_table(); *e; e++)
+        flags |= (*e)->announced;
+    return flags;
 }

@@ -20,8 +20,10 @@ const struct scheme_entry *scheme_table_kind(enum lh_model_kind kind);
 size_t scheme_table_name(const char *text, const char **rest);
 /* The machines of a scheme that the library runs; NULL: there are none of that name. */
 const struct lh_scheme *scheme_table_machines(const char *name, size_t bytes);
-/* Whether a peer announces that it can send by this scheme: one that peers of the first release do not
- * know. */
-bool scheme_table_announced(const struct lh_scheme *scheme);
+/* The flag by which a peer announces that it can send by this scheme, one that peers of the first release do
+ * not know; 0: there is none. */
+uint16_t scheme_table_announced(const struct lh_scheme *scheme);
+/* The flags of all schemes: what this build announces. */
+uint16_t scheme_table_announcements(void);
 
 #endif

@@ -84,3 +84,9 @@ char *lh_model_scheme_format(const struct lh_model_scheme *scheme, char *out, si
         model_text_add_number(&text, "rto", scheme->rto_rtts);
     return out;
 }
+
+bool lh_model_scheme_codes(const struct lh_model_scheme *scheme)
+{
+    const struct scheme_entry *entry = scheme_table_kind(scheme->kind);
+    return entry && entry->shown.codes && (scheme->k > 0 || !entry->code_is_optional);
+}

@@ -14,6 +14,7 @@
 #include <longhaul/sdr_ext.h>
 
 #include "sdr/run/watch_other.h"
+#include "wire/qp_info.h"
 
 /* Called in each round of the control worker (or of lh_sdr_progress), with no SDR lock held; may call the
  * SDK, but not create or destroy a QP. Must be cheap when nothing happened. Returns when it must be called
@@ -71,6 +72,8 @@ uint64_t sdr_qp_secret(const struct sdr_qp *qp);
 /* Before lh_sdr_qp_connect(): the peer's packets may come from this host (16 bytes, of the family of its QP
  * information) instead of its own: there may be NAT on the path. */
 void sdr_qp_peer_seen_at(struct sdr_qp *qp, const uint8_t address[16]);
+/* Whether NAT can be on the path of such a peer: fabric.h, struct fabric_peer_traits. */
+bool sdr_qp_peer_may_be_translated(const struct sdr_qp *qp, const struct qp_info_endpoint *peer);
 /* This side is behind NAT: see fabric.h. */
 void sdr_qp_punch(struct sdr_qp *qp);
 /* step NULL removes the driver, and returns only when no step runs any more (not from within a step). */

@@ -412,11 +412,11 @@ struct sdr_qp *qp_of_keeper(struct keeper *keeper)
     return (struct sdr_qp *)((char *)keeper - offsetof(struct sdr_qp, keeper));
 }
 
-/* Only on udp does the port of control belong to a context of the peer; elsewhere each QP has its own. */
+/* Where the peer's control port is its QP's own, it says nothing about the context. */
 void qp_join_keepers(struct sdr_qp *qp)
 {
     const struct qp_peer *peer = &qp->peer;
-    uint16_t port = peer->fabric == QP_INFO_UDP ? peer->control_port : 0;
+    uint16_t port = peer->traits.shares_control_port ? peer->control_port : 0;
     uint8_t key[KEEPERS_KEY_BYTES] = {peer->family, (uint8_t)(port >> 8), (uint8_t)port, qp->translated};
     memcpy(key + 4, peer->address, sizeof peer->address);
     memcpy(key + 4 + sizeof peer->address, qp->seen_address, sizeof qp->seen_address);

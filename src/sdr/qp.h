@@ -126,7 +126,7 @@ struct qp_channel {
 
 /* What is known of the peer, from its QP information. */
 struct qp_peer {
-    uint8_t fabric; /* enum qp_info_fabric */
+    struct fabric_peer_traits traits;
     uint8_t family; /* 4 or 6 */
     uint8_t address[16];
     uint16_t control_port;

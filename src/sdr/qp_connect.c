@@ -74,11 +74,18 @@ static int check_peer(struct sdr_qp *qp, const struct qp_info *peer)
     return 0;
 }
 
+static struct fabric_peer_traits qp_peer_traits(const struct sdr_qp *qp,
+                                                const struct qp_info_endpoint *peer)
+{
+    const struct fabric_ops *ops = qp->endpoint->fabric->ops;
+    return ops->peer_traits ? ops->peer_traits(peer) : (struct fabric_peer_traits){0};
+}
+
 static void keep_peer(struct sdr_qp *qp, const struct qp_info *info)
 {
     const struct qp_info_endpoint *endpoint = &info->endpoint;
     qp->peer = (struct qp_peer){
-        .fabric = endpoint->fabric,
+        .traits = qp_peer_traits(qp, endpoint),
         .family = endpoint->family,
         .control_port = endpoint->control_port,
         .receive_buffer_bytes = endpoint->receive_buffer_bytes,
@@ -130,6 +137,11 @@ int sdr_qp_connect(struct sdr_qp *qp, void *remote_qp_info)
 uint64_t sdr_qp_secret(const struct sdr_qp *qp)
 {
     return qp->endpoint->secret;
+}
+
+bool sdr_qp_peer_may_be_translated(const struct sdr_qp *qp, const struct qp_info_endpoint *peer)
+{
+    return qp_peer_traits(qp, peer).may_be_translated;
 }
 
 void sdr_qp_peer_seen_at(struct sdr_qp *qp, const uint8_t address[16])

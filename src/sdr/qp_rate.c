@@ -34,8 +34,7 @@ static int create_controlled(struct sdr_qp *qp)
 
 int qp_rate_create(struct sdr_qp *qp, const struct qp_plan *plan)
 {
-    bool pushes_back = strcmp(qp->context->fabric->ops->name, "udp") != 0;
-    bool told = plan->rate_bps != 0 || qp->link_has_rate || pushes_back;
+    bool told = plan->rate_bps != 0 || qp->link_has_rate || !qp->context->fabric->ops->outruns_path;
     int error = qp_plan_congestion(plan, told, &qp->congestion);
     if (error)
         return error;
@@ -150,13 +149,14 @@ void qp_rate_start(struct sdr_qp *qp, lh_time now)
         .remembered_age_ns = qp->remembered_age_ns,
     };
     const struct rate_path measured = measured_path(qp);
+    const struct fabric_ops *ops = qp->endpoint->fabric->ops;
     struct qp_info_endpoint own = {0};
-    qp->endpoint->fabric->ops->endpoint_info(qp->endpoint, &own);
+    ops->endpoint_info(qp->endpoint, &own);
     /* Behind NAT its address is only what it says. */
     bool same_host = !qp->translated && memcmp(own.address, qp->peer.address, sizeof own.address) == 0;
     pthread_mutex_lock(&qp->pacer_lock);
-    qp->rate.same_host = same_host && qp->default_congestion && own.fabric == QP_INFO_UDP;
-    qp->rate.no_path = qp->rate.same_host && qp->endpoint->fabric->ops->bundles_control;
+    qp->rate.same_host = same_host && qp->default_congestion && ops->local_is_direct;
+    qp->rate.no_path = qp->rate.same_host && ops->bundles_control;
     rate_control_start(&qp->rate, &path, qp->congestion.params,
                        qp->peer.receive_buffer_bytes / qp->channel_count, &measured, now);
     qp_note_pace(qp);

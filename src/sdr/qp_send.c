@@ -92,9 +92,8 @@ static void note_fragments(struct send_message *message, uint32_t fragments, uin
 static void note_queued(struct sdr_qp *qp, uint64_t queued)
 {
     uint64_t buffer = qp->peer.receive_buffer_bytes;
-    if (queued <= buffer || buffer == 0 || qp->peer.fabric != QP_INFO_UDP ||
-        rate_control_is_on(&qp->rate) || qp->rate.pacer.rate_bps != 0 ||
-        !sdk_warning_due(qp->context, SDK_WARNING_SENT))
+    if (queued <= buffer || buffer == 0 || !qp->peer.traits.drops_unread || rate_control_is_on(&qp->rate) ||
+        qp->rate.pacer.rate_bps != 0 || !sdk_warning_due(qp->context, SDK_WARNING_SENT))
         return;
     char bytes[LH_FORMAT_MAX], room[LH_FORMAT_MAX];
     sdk_warn(

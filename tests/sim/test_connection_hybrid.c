@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "message/blob.h"
+#include "wire/wire_numbers.h"
 
 #include "support/connection_pair.h"
 
@@ -173,8 +174,8 @@ static struct strangers open_strangers(const char *reliability, const char *text
         assert_int_equal(lh_open(&attr, &s.pair.ends[i]), 0);
         s.bytes[i] = sizeof s.blobs[i];
         assert_int_equal(lh_blob(s.pair.ends[i], s.blobs[i], &s.bytes[i]), 0);
-        assert_true(s.blobs[i][7] & BLOB_HYBRID);
-        s.blobs[i][7] &= (uint8_t)~BLOB_HYBRID;
+        assert_true(s.blobs[i][7] & WIRE_ANNOUNCES_HYBRID);
+        s.blobs[i][7] &= (uint8_t)~WIRE_ANNOUNCES_HYBRID;
     }
     assert_int_equal(lh_attach(s.pair.ends[0], s.blobs[1], s.bytes[1]), 0); /* it receives by sr-nack */
     return s;
@@ -188,7 +189,7 @@ static void a_peer_without_it(void **state)
     struct strangers s = open_strangers("hybrid", CLEAN);
     assert_int_equal(lh_attach(s.pair.ends[1], s.blobs[0], s.bytes[0]), -LH_EVERSION);
     assert_non_null(strstr(lh_last_error(), "hybrid: unknown to the peer"));
-    s.blobs[0][7] |= BLOB_HYBRID;
+    s.blobs[0][7] |= WIRE_ANNOUNCES_HYBRID;
     assert_int_equal(lh_attach(s.pair.ends[1], s.blobs[0], s.bytes[0]), 0); /* nothing of it was kept */
     connection_pair_transfer(&s.pair, 0, 3000, 3000);
     connection_pair_transfer(&s.pair, 1, 3000, 3000);
@@ -202,7 +203,7 @@ static void auto_of_a_peer_without_it(void **state)
     for (int known = 0; known < 2; known++) {
         struct strangers s = open_strangers("auto", LOSSY);
         struct lh_scheme_report report;
-        s.blobs[0][7] |= known ? BLOB_HYBRID : 0;
+        s.blobs[0][7] |= known ? WIRE_ANNOUNCES_HYBRID : 0;
         assert_int_equal(lh_attach(s.pair.ends[1], s.blobs[0], s.bytes[0]), 0);
         for (int i = 0; i < 8; i++)
             send_one(&s.pair, 16 * SLOT);

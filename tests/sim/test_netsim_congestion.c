@@ -135,7 +135,8 @@ static uint64_t longest_queue(const struct netsim_world *world)
     return world->net.network.ports[netsim_world_link(world, world->graph.hosts, 0)].queued_max_bytes;
 }
 
-/* Without control the queue is what all windows hold, 16 MB, or what the switch does not drop. */
+/* Without control the queue is what all windows hold, 16 MB, or what the switch does not drop. The bounds are
+ * those of docs/CONTRIBUTING.md, "Add a congestion controller": of each that takes feedback. */
 static void queues_are_shorter_and_the_cable_stays_busy(void **state)
 {
     (void)state;
@@ -160,8 +161,8 @@ static void queues_are_shorter_and_the_cable_stays_busy(void **state)
                       (unsigned long long)longest_queue(&world), (unsigned long long)without,
                       (unsigned long long)(world.net.network.now_ps / NETSIM_PS_PER_US),
                       (unsigned long long)(alone_ps / NETSIM_PS_PER_US), (unsigned long long)watched.held);
-        assert_true(longest_queue(&world) < without / 2);
-        assert_true(world.net.network.now_ps < alone_ps + alone_ps / 2);
+        if (longest_queue(&world) >= without / 2 || world.net.network.now_ps >= alone_ps + alone_ps / 2)
+            fail_msg("%s: not what docs/CONTRIBUTING.md requires of a controller", (*all)->name);
         netsim_world_close(&world);
     }
 }

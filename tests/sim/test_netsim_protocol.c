@@ -206,7 +206,7 @@ static void test_congestion_controllers(void **state)
     assert_true(dropped > 1000);
     for (const struct lh_congestion *const *all = lh_congestions(); *all != NULL; all++)
         if (strcmp((*all)->name, "fixed") != 0 && run_bottleneck((*all)->name) > dropped / 3)
-            fail_msg("%s: more than a third of %llu packets dropped", (*all)->name,
+            fail_msg("%s: more than a third of %llu packets dropped (docs/CONTRIBUTING.md)", (*all)->name,
                      (unsigned long long)dropped);
 }
 

@@ -109,9 +109,28 @@ static void draw_clocks(struct plan *plan, struct lh_prng *prng)
 
 /* ---- who talks --------------------------------------------------------------------------------------- */
 
-/* What a seed may draw, for ever: schemes that repeat, and schemes that code. A scheme that was added to
- * the table since is a newcomer. */
+/* What a recorded seed may draw, for ever: schemes that repeat, and schemes that code; newcomers, since
+ * PLAN_NEWCOMER_SEEDS; controllers. The tables may grow, and change their order: only seeds with
+ * plan_draws_added() draw what is in no list here. */
 static const char *const frozen[2][2] = {{"sr-nack", "sr-rto"}, {"ec:mds", "ec:xor"}};
+static const char *const frozen_newcomers[] = {"hybrid"};
+static const char *const frozen_controllers[] = {"fixed", "bbr", "swift", "timely", "dcqcn", "eqds"};
+
+#define COUNT(list) (sizeof(list) / sizeof(list)[0])
+#define ADDED_MAX   16u /* names of one kind that were added since */
+
+static bool is_in(const char *const *names, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+struct names {
+    const char *list[ADDED_MAX];
+    uint64_t count;
+};
 
 static const struct lh_scheme *draw_scheme(struct lh_prng *prng, bool codes)
 {
@@ -119,12 +138,32 @@ static const struct lh_scheme *draw_scheme(struct lh_prng *prng, bool codes)
     return scheme_table_machines(name, strlen(name));
 }
 
-static bool is_frozen(const struct lh_scheme *scheme)
+static const char *draw_name(const struct names *added, const char *const *names, size_t count,
+                             struct lh_prng *prng)
 {
-    for (uint32_t i = 0; i < 4; i++)
-        if (strcmp(frozen[i / 2][i % 2], scheme->name) == 0)
-            return true;
-    return false;
+    return added->count > 0 ? added->list[lh_prng_below(prng, added->count)]
+                            : names[lh_prng_below(prng, count)];
+}
+
+/* Deadlines have seeds of their own. */
+static struct names added_schemes(uint64_t seed)
+{
+    struct names added = {.count = 0};
+    for (const struct lh_scheme *const *s = lh_schemes(); *s && added.count < ADDED_MAX; s++)
+        if (plan_draws_added(seed) && !(*s)->deadline && !is_in(frozen[0], 2, (*s)->name) &&
+            !is_in(frozen[1], 2, (*s)->name) &&
+            !is_in(frozen_newcomers, COUNT(frozen_newcomers), (*s)->name))
+            added.list[added.count++] = (*s)->name;
+    return added;
+}
+
+const char *draw_controller(uint64_t seed, struct lh_prng *prng)
+{
+    struct names added = {.count = 0};
+    for (const struct lh_congestion *const *c = lh_congestions(); *c && added.count < ADDED_MAX; c++)
+        if (plan_draws_added(seed) && !is_in(frozen_controllers, COUNT(frozen_controllers), (*c)->name))
+            added.list[added.count++] = (*c)->name;
+    return draw_name(&added, frozen_controllers, COUNT(frozen_controllers), prng);
 }
 
 bool draw_fits(const struct lh_attr *attr, const struct lh_scheme *scheme, const char *parameters)
@@ -182,18 +221,13 @@ void draw_code(const struct lh_attr *attr, struct lh_prng *prng, char *text, siz
     }
 }
 
-void draw_newcomer(const struct lh_attr *attr, struct lh_prng *prng, char *text, size_t size)
+void draw_newcomer(uint64_t seed, const struct lh_attr *attr, struct lh_prng *prng, char *text, size_t size)
 {
-    const uint64_t choices = sizeof parameters / sizeof parameters[0];
-    const struct lh_scheme *newcomers[16];
-    uint64_t count = 0;
-    for (const struct lh_scheme *const *s = lh_schemes(); *s && count < 16; s++)
-        if (!is_frozen(*s) && !(*s)->deadline)
-            newcomers[count++] = *s;
+    const uint64_t choices = COUNT(parameters);
+    const struct names added = added_schemes(seed);
+    const char *name = draw_name(&added, frozen_newcomers, COUNT(frozen_newcomers), prng);
+    const struct lh_scheme *scheme = scheme_table_machines(name, strlen(name));
     text[0] = '\0';
-    if (count == 0)
-        return;
-    const struct lh_scheme *scheme = newcomers[lh_prng_below(prng, count)];
     uint64_t start = lh_prng_below(prng, choices);
     for (uint64_t i = 0; i < choices && text[0] == '\0'; i++) {
         const char *tried = parameters[(start + i) % choices];
@@ -208,7 +242,8 @@ static void draw_newcomers(struct plan *plan, struct lh_prng *prng)
         for (uint32_t side = 0; side < 2; side++) {
             struct plan_pair *pair = &plan->pairs[i];
             bool newcomer = draw_chance(prng, 0.7);
-            draw_newcomer(&pair->attr[side], prng, pair->newcomer[side], sizeof pair->newcomer[side]);
+            draw_newcomer(plan->seed, &pair->attr[side], prng, pair->newcomer[side],
+                          sizeof pair->newcomer[side]);
             if (pair->newcomer[side][0])
                 plan->features |= 1u << FEATURE_newcomer;
             if (!newcomer)
@@ -253,19 +288,15 @@ static void draw_straggler(struct plan *plan, struct lh_prng *prng)
     }
 }
 
-/* In half of the lives, one of the table: also the one that simulated networks have anyway. */
+/* In half of the lives, one of the list: also the one that simulated networks have anyway. */
 static void draw_controllers(struct plan *plan, struct lh_prng *prng)
 {
-    const struct lh_congestion *const *all = lh_congestions();
-    uint64_t count = 0;
-    while (all[count])
-        count++;
     plan->features |= 1u << FEATURE_congestion;
     for (uint32_t i = 0; i < plan->pair_count; i++)
         for (uint32_t side = 0; side < 2; side++) {
             struct plan_pair *pair = &plan->pairs[i];
             bool chosen = draw_chance(prng, 0.5);
-            const char *name = all[lh_prng_below(prng, count)]->name;
+            const char *name = draw_controller(plan->seed, prng);
             snprintf(pair->congestion[side], sizeof pair->congestion[side], "%s", chosen ? name : "");
         }
 }
@@ -583,13 +614,13 @@ static void draw_pairs(struct plan *plan, const struct lh_prng *root, struct lh_
     struct lh_prng scale = lh_prng_fork(root, PART_SCALE);
     draw_scale(plan, &scale);
     struct lh_prng newcomers = lh_prng_fork(root, PART_NEWCOMERS);
-    if (seed >= PLAN_NEWCOMER_SEEDS)
+    if (seed >= PLAN_ADDED_SEEDS)
         draw_newcomers(plan, &newcomers);
     struct lh_prng controllers = lh_prng_fork(root, PART_CONTROLLERS);
-    if (seed >= PLAN_NEWCOMER_SEEDS)
+    if (seed >= PLAN_ADDED_SEEDS)
         draw_controllers(plan, &controllers);
     struct lh_prng lies = lh_prng_fork(root, PART_LIES);
-    if (seed >= PLAN_NEWCOMER_SEEDS && wild)
+    if (seed >= PLAN_ADDED_SEEDS && wild)
         draw_lies(plan, &lies);
     struct lh_prng peers = lh_prng_fork(root, PART_PEERS);
     if (plan_has(plan, FEATURE_engine) && wild)
@@ -610,7 +641,7 @@ static void draw_pairs(struct plan *plan, const struct lh_prng *root, struct lh_
     if (seed >= PLAN_DEADLINE_SEEDS && wild)
         draw_straggler(plan, &stragglers);
     struct lh_prng narrow = lh_prng_fork(root, PART_NARROW);
-    if (seed >= PLAN_NEWCOMER_SEEDS && wild)
+    if (seed >= PLAN_ADDED_SEEDS && wild)
         draw_narrow(plan, &narrow);
 }
 

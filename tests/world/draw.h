@@ -28,9 +28,12 @@ lh_time draw_span(const struct plan *plan, struct lh_prng *prng);
 /* A code whose parity fits the slots, which are drawn already; "" when none does. */
 void draw_code(const struct lh_attr *attr, struct lh_prng *prng, char *text, size_t size);
 
-/* A scheme that is in no frozen list, with parameters, if its parity fits the slots; "" when there is none.
- * */
-void draw_newcomer(const struct lh_attr *attr, struct lh_prng *prng, char *text, size_t size);
+/* A scheme of the frozen newcomers, with parameters, if its parity fits the slots; "" when there is none.
+ * Of a seed with plan_draws_added(): one that is in no frozen list, where the table has any. */
+void draw_newcomer(uint64_t seed, const struct lh_attr *attr, struct lh_prng *prng, char *text,
+                   size_t size);
+/* The name of a controller; the same. */
+const char *draw_controller(uint64_t seed, struct lh_prng *prng);
 /* Whether a scheme with these parameters fits the slots. */
 bool draw_fits(const struct lh_attr *attr, const struct lh_scheme *scheme, const char *parameters);
 

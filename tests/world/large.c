@@ -63,7 +63,8 @@ static void enlarge_slots(struct enlarger *e, struct plan_pair *pair)
             draw_code(&pair->attr[side], &e->prng, pair->coded[side], sizeof pair->coded[side]);
         if (pair->newcomer[side][0] != '\0') { /* of a generator of its own: the others draw as before */
             struct lh_prng newcomer = e->prng;
-            draw_newcomer(&pair->attr[side], &newcomer, pair->newcomer[side], sizeof pair->newcomer[side]);
+            draw_newcomer(e->plan->seed, &pair->attr[side], &newcomer, pair->newcomer[side],
+                          sizeof pair->newcomer[side]);
         }
     }
 }

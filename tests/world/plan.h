@@ -230,8 +230,12 @@ struct plan {
     struct plan_event events[PLAN_EVENTS_MAX];
 };
 
-/* Seeds from here on, and no others, also draw the schemes that were added to the table since the lists of
- * names in draw.c were frozen, congestion controllers, and lies to these. */
+/* Seeds from here to PLAN_NEWCOMER_SEEDS are as those from there on, but draw the schemes and controllers
+ * that no list of names in draw.c has: those that were added to the tables since. No such seed is recorded:
+ * what it draws changes with the tables. */
+#define PLAN_ADDED_SEEDS ((uint64_t)1 << 61)
+/* Seeds from here on also draw the schemes that are newer than the seeds before PLAN_ADDED_SEEDS, congestion
+ * controllers, and lies to these. */
 #define PLAN_NEWCOMER_SEEDS ((uint64_t)1 << 62)
 /* Those from here on also have engines. */
 #define PLAN_ENGINE_SEEDS ((uint64_t)1 << 63)
@@ -245,6 +249,11 @@ struct plan {
 #define PLAN_BOUNDED_GROUP_SEEDS ((uint64_t)31 << 59)
 
 void plan_draw(uint64_t seed, struct plan *plan);
+
+static inline bool plan_draws_added(uint64_t seed)
+{
+    return seed >= PLAN_ADDED_SEEDS && seed < PLAN_NEWCOMER_SEEDS;
+}
 
 static inline bool plan_has(const struct plan *plan, enum plan_feature feature)
 {

@@ -3,11 +3,11 @@
 
 #include <string.h>
 
-#include "schemes/sr/scheme.h"
 #include "wire/control.h"
 #include "wire/erasure_coding.h"
 #include "wire/selective_repeat.h"
 #include "wire/transfer.h"
+#include "wire/wire_numbers.h"
 #include "world/inside.h"
 
 struct report {
@@ -138,7 +138,7 @@ void report_check_sent(struct world *world, struct end *end, const uint8_t *data
         .truth = &truth};
     if (!inside_connection_segment(end->connection, report.sequence, &truth))
         return;
-    if (truth.scheme == SR_NACK_ID || truth.scheme == SR_RTO_ID)
+    if (truth.scheme == WIRE_SR_NACK || truth.scheme == WIRE_SR_RTO)
         check_selective_repeat(&report, message.body.to_sender.scheme, message.body.to_sender.scheme_bytes);
     else
         check_erasure_code(&report, message.body.to_sender.scheme, message.body.to_sender.scheme_bytes);

@@ -15,10 +15,12 @@
 #include "collective/run/parts.h"
 #include "collective/schedule/schedule_table.h"
 
-_Static_assert((int)LH_F32 == ELEMENT_F32 && (int)LH_BF16 == ELEMENT_BF16 && (int)LH_U8 == ELEMENT_U8 &&
-                   (int)LH_TYPES == ELEMENT_COUNT,
+_Static_assert((int)LH_F32 == ELEMENT_F32 && (int)LH_F64 == ELEMENT_F64 && (int)LH_F16 == ELEMENT_F16 &&
+                   (int)LH_BF16 == ELEMENT_BF16 && (int)LH_I32 == ELEMENT_I32 &&
+                   (int)LH_I64 == ELEMENT_I64 && (int)LH_U8 == ELEMENT_U8 && (int)LH_TYPES == ELEMENT_COUNT,
                "types");
-_Static_assert((int)LH_SUM == REDUCE_SUM && (int)LH_MAX == REDUCE_MAX && (int)LH_AVG == REDUCE_COUNT,
+_Static_assert((int)LH_SUM == REDUCE_SUM && (int)LH_PROD == REDUCE_PROD && (int)LH_MIN == REDUCE_MIN &&
+                   (int)LH_MAX == REDUCE_MAX && (int)LH_AVG == REDUCE_COUNT,
                "reductions");
 
 size_t lh_type_bytes(enum lh_type type)

@@ -10,11 +10,11 @@
 
 #include "collective/schedule/schedule.h"
 
-/* What a call makes of a collective. */
+/* What a call makes of a collective. Ranks send the number to each other. */
 enum call_form {
-    CALL_PLAIN,
-    CALL_UNEVEN,  /* its v-variant */
-    CALL_COMPARE, /* lh_compare(): of an all-gather, of digests */
+    CALL_PLAIN = 0,
+    CALL_UNEVEN = 1,  /* its v-variant */
+    CALL_COMPARE = 2, /* lh_compare(): of an all-gather, of digests */
     CALL_FORMS
 };
 

@@ -22,16 +22,17 @@
 #define SCHEDULE_RANKS_MAX  65536u
 #define SCHEDULE_BLOCKS_MAX (1u << 24)
 
+/* Ranks send the number to each other (collective/run/signature.h). */
 enum collective {
-    COLLECTIVE_BROADCAST,      /* root has all blocks; all ranks get them */
-    COLLECTIVE_REDUCE,         /* each rank has all blocks; root gets their sums */
-    COLLECTIVE_ALLREDUCE,      /* likewise; all ranks get the sums */
-    COLLECTIVE_REDUCE_SCATTER, /* likewise; each rank gets the sums of its part */
-    COLLECTIVE_ALLGATHER,      /* each rank has its part; all ranks get all parts */
-    COLLECTIVE_GATHER,         /* likewise; root gets all parts */
-    COLLECTIVE_SCATTER,        /* root has all parts; each rank gets its own */
-    COLLECTIVE_ALLTOALL,       /* each rank has a part for each; each gets its part of all rows */
-    COLLECTIVE_BARRIER,        /* no data: a transfer's one block says that its sender has been reached */
+    COLLECTIVE_BROADCAST = 0,      /* root has all blocks; all ranks get them */
+    COLLECTIVE_REDUCE = 1,         /* each rank has all blocks; root gets their sums */
+    COLLECTIVE_ALLREDUCE = 2,      /* likewise; all ranks get the sums */
+    COLLECTIVE_REDUCE_SCATTER = 3, /* likewise; each rank gets the sums of its part */
+    COLLECTIVE_ALLGATHER = 4,      /* each rank has its part; all ranks get all parts */
+    COLLECTIVE_GATHER = 5,         /* likewise; root gets all parts */
+    COLLECTIVE_SCATTER = 6,        /* root has all parts; each rank gets its own */
+    COLLECTIVE_ALLTOALL = 7,       /* each rank has a part for each; each gets its part of all rows */
+    COLLECTIVE_BARRIER = 8, /* no data: a transfer's one block says that its sender has been reached */
     COLLECTIVES
 };
 

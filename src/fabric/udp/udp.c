@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/error.h"
+#include "fabric/endpoint_check.h"
 #include "fabric/udp/connect.h"
 #include "fabric/udp/demux.h"
 #include "fabric/udp/device_list.h"
@@ -109,6 +110,9 @@ const struct fabric_ops fabric_udp_ops = {
     .endpoint_destroy = udp_endpoint_destroy,
     .endpoint_info = udp_endpoint_info,
     .endpoint_connect = udp_endpoint_connect,
+    .peer_traits = endpoint_peer_traits,
+    .outruns_path = true,
+    .local_is_direct = true,
     .punch = udp_punch,
     .slot_bind = udp_slot_bind,
     .slot_unbind = udp_slot_unbind,

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/error.h"
+#include "fabric/endpoint_check.h"
 #include "fabric/verbs/device/device.h"
 #include "fabric/verbs/device_list.h"
 #include "fabric/verbs/endpoint/connect.h"
@@ -110,6 +111,7 @@ const struct fabric_ops fabric_verbs_ops = {
     .endpoint_destroy = verbs_endpoint_destroy,
     .endpoint_info = verbs_endpoint_info,
     .endpoint_connect = verbs_endpoint_connect,
+    .peer_traits = endpoint_peer_traits,
     .slot_bind = verbs_slot_bind,
     .slot_unbind = verbs_slot_unbind,
     .post_writes = verbs_post_writes,

@@ -25,7 +25,7 @@ static struct auto_setup setup_of(const struct rx *rx)
         .cores = rx->attr->coders == LH_NO_CODERS ? 1 : rx->attr->coders,
         .by = rx->choice.by,
         .max_overhead = rx->choice.max_overhead,
-        .announced = rx->peer_knows_announced,
+        .announced = rx->peer_announced,
     };
 }
 

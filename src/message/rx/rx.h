@@ -170,10 +170,10 @@ struct rx {
     uint64_t active_bytes;   /* once it has ended: that came of it; MESSAGE_BYTES_UNKNOWN: with an error */
     struct auto_deadline automatic_deadline;
     struct data_path data_path;
-    bool peer_knows_announced; /* the peer can send by schemes that not everyone knows */
-    bool eager;                /* the peer sends small messages without a clear-to-send */
-    bool matched;              /* receives choose messages by their tags: numbers are those of the sends */
-    bool placed_first;         /* the sender hears of a segment once it is decoded, not once it can be */
+    uint16_t peer_announced; /* schemes that not every peer can send by (scheme_table_announced()) */
+    bool eager;              /* the peer sends small messages without a clear-to-send */
+    bool matched;            /* receives choose messages by their tags: numbers are those of the sends */
+    bool placed_first;       /* the sender hears of a segment once it is decoded, not once it can be */
 };
 
 /* One from the oldest on to the next, or one that rx_message_known() knows. */

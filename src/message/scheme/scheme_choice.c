@@ -93,9 +93,14 @@ const struct lh_scheme *scheme_find(const struct lh_scheme *own, uint8_t id)
     return NULL;
 }
 
-bool scheme_is_announced(const struct scheme_choice *choice)
+uint16_t scheme_announcements(void)
 {
-    return scheme_table_announced(choice->scheme);
+    return scheme_table_announcements();
+}
+
+bool scheme_is_known(const struct scheme_choice *choice, uint16_t flags)
+{
+    return (scheme_table_announced(choice->scheme) & ~flags) == 0;
 }
 
 bool scheme_codes(const struct scheme_choice *choice)

@@ -25,8 +25,10 @@ struct scheme_choice {
 int scheme_choose(const struct lh_attr *attr, struct scheme_choice *choice);
 /* Among the caller's own (may be NULL) and those of this build; NULL when there is none with that id. */
 const struct lh_scheme *scheme_find(const struct lh_scheme *own, uint8_t id);
-/* Whether a peer must have announced that it knows the scheme. */
-bool scheme_is_announced(const struct scheme_choice *choice);
+/* The flags of a blob by which this build announces schemes that not every peer knows. */
+uint16_t scheme_announcements(void);
+/* Whether a peer that announced these flags can send by the scheme. */
+bool scheme_is_known(const struct scheme_choice *choice, uint16_t flags);
 /* Whether its segments have parity. */
 bool scheme_codes(const struct scheme_choice *choice);
 /* Bytes of a message that one segment takes at most: slot_bytes, or less where more parity than data must

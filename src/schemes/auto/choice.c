@@ -18,20 +18,6 @@
 #define CLASSES_AN_OCTAVE 4u
 #define NONE              UINT32_MAX
 
-/* What is weighed, the plainest first. Codes of more data chunks send as much parity for less loss, and
- * more parity is rarely better than falling back once in a while. */
-static const char *const texts[] = {
-    "sr-nack",          "sr-rto,alpha=2",   "ec:mds,k=8,m=2",   "ec:mds,k=8,m=4",
-    "ec:mds,k=8,m=8",   "ec:mds,k=16,m=1",  "ec:mds,k=16,m=2",  "ec:mds,k=16,m=4",
-    "ec:mds,k=16,m=8",  "ec:mds,k=32,m=1",  "ec:mds,k=32,m=2",  "ec:mds,k=32,m=4",
-    "ec:mds,k=32,m=8",  "ec:mds,k=32,m=16", "ec:mds,k=64,m=1",  "ec:mds,k=64,m=2",
-    "ec:mds,k=64,m=4",  "ec:mds,k=64,m=8",  "ec:mds,k=64,m=16", "ec:mds,k=128,m=1",
-    "ec:mds,k=128,m=2", "ec:mds,k=128,m=4", "ec:mds,k=128,m=8", "ec:mds,k=128,m=16",
-    "ec:xor,k=32,m=4",  "ec:xor,k=32,m=8",  "ec:xor,k=64,m=8",  "ec:xor,k=128,m=16",
-    "hybrid",
-};
-static_assert(sizeof texts / sizeof texts[0] <= AUTO_CHOICE_CANDIDATES, "all fit");
-
 /* ---- set-up ------------------------------------------------------------------------------------------ */
 
 /* Whether a segment of this code fits the slots that there are. */
@@ -55,16 +41,26 @@ static bool make_candidate(const char *text, const struct auto_setup *setup,
         error = lh_model_scheme_parse(text, &candidate->model);
     assert(!error); /* they are ours */
     candidate->model.timing = LH_MODEL_TIMING_LONGHAUL;
-    if (scheme_table_announced(candidate->scheme) && !setup->announced)
+    if (scheme_table_announced(candidate->scheme) & ~setup->announced)
         return false;
     return !error && fits(candidate, setup);
 }
 
+static void add_candidates(struct auto_choice *choice, const struct auto_setup *setup,
+                           const char *const *texts)
+{
+    for (; texts && *texts; texts++) {
+        assert(choice->count < AUTO_CHOICE_CANDIDATES);
+        choice->count += make_candidate(*texts, setup, &choice->candidates[choice->count]);
+    }
+}
+
+/* In the order of lh_schemes(): the default, which is the plainest, comes first. */
 void auto_choice_init(struct auto_choice *choice, const struct auto_setup *setup)
 {
     *choice = (struct auto_choice){.chunk_bytes = setup->chunk_bytes};
-    for (uint32_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        choice->count += make_candidate(texts[i], setup, &choice->candidates[choice->count]);
+    for (const struct lh_scheme *const *s = lh_schemes(); *s; s++)
+        add_candidates(choice, setup, scheme_table_named((*s)->name, strlen((*s)->name))->automatic);
     assert(choice->count > 0);
     struct lh_plan_question *question = &choice->question;
     lh_plan_init(question);

@@ -95,7 +95,7 @@ struct auto_setup {
     uint32_t cores; /* that may encode */
     enum lh_plan_by by;
     double max_overhead; /* INFINITY: no limit */
-    bool announced;      /* the sender knows `hybrid`, which not every one does (scheme_table.h) */
+    uint16_t announced;  /* by the sender: schemes that not every one knows (scheme_table_announced()) */
 };
 
 void auto_choice_init(struct auto_choice *choice, const struct auto_setup *setup);

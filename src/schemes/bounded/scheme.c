@@ -7,6 +7,7 @@
 #include "schemes/bounded/predictor.h"
 #include "schemes/bounded/receiver.h"
 #include "schemes/bounded/sender.h"
+#include "wire/wire_numbers.h"
 
 #define NAME "bounded"
 #define HELP                                                                                               \
@@ -16,7 +17,7 @@
 const struct lh_scheme bounded_scheme = {
     .name = NAME,
     .help = HELP,
-    .id = BOUNDED_ID,
+    .id = WIRE_BOUNDED,
     .parse = bounded_parse,
     .params_valid = bounded_params_valid,
     .sender_bytes = bounded_sender_bytes,
@@ -35,6 +36,7 @@ const struct lh_scheme bounded_scheme = {
 const struct scheme_entry bounded_entry = {
     .shown =
         {.kind = LH_MODEL_BOUNDED, .name = NAME, .help = HELP, .codes = true, .machines = &bounded_scheme},
+    .code_is_optional = true,
     .predictor = &bounded_predictor,
     .parameters = "deadline, code, k and m",
     .take = bounded_model_take,

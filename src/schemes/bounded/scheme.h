@@ -8,11 +8,6 @@
 
 #include "model/scheme_entry.h"
 
-/* Never reused: it travels in every clear-to-send. */
-enum bounded_scheme_id {
-    BOUNDED_ID = 5,
-};
-
 extern const struct lh_scheme bounded_scheme;
 extern const struct scheme_entry bounded_entry;
 

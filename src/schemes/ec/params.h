@@ -25,8 +25,8 @@ enum ec_kind {
 
 /* What the receiver does about a submessage that it cannot decode. */
 enum ec_fallback {
-    EC_FALLBACK_IR, /* incremental redundancy: asks for as many chunks as it lacks, new parity first */
-    EC_FALLBACK_SR, /* the paper's: the submessage falls back to selective repeat */
+    EC_FALLBACK_IR = 0, /* incremental redundancy: asks for as many chunks as it lacks, new parity first */
+    EC_FALLBACK_SR = 1, /* the paper's: the submessage falls back to selective repeat */
 };
 
 struct ec_params {

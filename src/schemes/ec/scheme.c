@@ -7,6 +7,7 @@
 #include "schemes/ec/predictor.h"
 #include "schemes/ec/receiver.h"
 #include "schemes/ec/sender.h"
+#include "wire/wire_numbers.h"
 
 #define HELP_PARAMETERS                                                                                    \
     "k=DATA,m=PARITY a submessage, default 32 and 8; spread=SUBMESSAGES interleaved, default 0: all; "     \
@@ -27,7 +28,7 @@
 const struct lh_scheme ec_mds_scheme = {
     .name = MDS_NAME,
     .help = MDS_HELP,
-    .id = EC_MDS_ID,
+    .id = WIRE_EC_MDS,
     .parse = ec_mds_parse,
     .params_valid = ec_mds_params_valid,
     EC_MACHINES,
@@ -37,7 +38,7 @@ const struct lh_scheme ec_mds_scheme = {
 const struct lh_scheme ec_xor_scheme = {
     .name = XOR_NAME,
     .help = XOR_HELP,
-    .id = EC_XOR_ID,
+    .id = WIRE_EC_XOR,
     .parse = ec_xor_parse,
     .params_valid = ec_xor_params_valid,
     EC_MACHINES,
@@ -48,6 +49,37 @@ const struct lh_scheme ec_xor_scheme = {
     .predictor = &ec_predictor, .parameters = "k, m, spread, beta, fallback and rto",                      \
     .defaults = ec_model_defaults, .take = ec_model_take, .format = ec_model_format
 
+/* Codes of more data chunks send as much parity for less loss, and more parity is rarely better than falling
+ * back once in a while. */
+static const char *const mds_automatic[] = {
+    "ec:mds,k=8,m=2",
+    "ec:mds,k=8,m=4",
+    "ec:mds,k=8,m=8",
+    "ec:mds,k=16,m=1",
+    "ec:mds,k=16,m=2",
+    "ec:mds,k=16,m=4",
+    "ec:mds,k=16,m=8",
+    "ec:mds,k=32,m=1",
+    "ec:mds,k=32,m=2",
+    "ec:mds,k=32,m=4",
+    "ec:mds,k=32,m=8",
+    "ec:mds,k=32,m=16",
+    "ec:mds,k=64,m=1",
+    "ec:mds,k=64,m=2",
+    "ec:mds,k=64,m=4",
+    "ec:mds,k=64,m=8",
+    "ec:mds,k=64,m=16",
+    "ec:mds,k=128,m=1",
+    "ec:mds,k=128,m=2",
+    "ec:mds,k=128,m=4",
+    "ec:mds,k=128,m=8",
+    "ec:mds,k=128,m=16",
+    NULL,
+};
+static const char *const xor_automatic[] = {
+    "ec:xor,k=32,m=4", "ec:xor,k=32,m=8", "ec:xor,k=64,m=8", "ec:xor,k=128,m=16", NULL,
+};
+
 const struct scheme_entry ec_mds_entry = {
     .shown = {.kind = LH_MODEL_EC_MDS,
               .name = MDS_NAME,
@@ -56,6 +88,7 @@ const struct scheme_entry ec_mds_entry = {
               .codes = true,
               .machines = &ec_mds_scheme},
     EC_ENTRY,
+    .automatic = mds_automatic,
     .candidates = ec_mds_candidates,
     .planner_rank = 3,
     .encode_rate = ec_mds_encode_rate,
@@ -69,6 +102,7 @@ const struct scheme_entry ec_xor_entry = {
               .codes = true,
               .machines = &ec_xor_scheme},
     EC_ENTRY,
+    .automatic = xor_automatic,
     .candidates = ec_xor_candidates,
     .planner_rank = 2,
     .encode_rate = ec_xor_encode_rate,

@@ -7,6 +7,7 @@
 #include "schemes/hybrid/predictor.h"
 #include "schemes/hybrid/receiver.h"
 #include "schemes/hybrid/sender.h"
+#include "wire/wire_numbers.h"
 
 #define NAME "hybrid"
 #define HELP                                                                                               \
@@ -16,7 +17,7 @@
 const struct lh_scheme hybrid_scheme = {
     .name = NAME,
     .help = HELP,
-    .id = HYBRID_ID,
+    .id = WIRE_HYBRID,
     .parse = hybrid_parse,
     .params_valid = hybrid_params_valid,
     .sender_bytes = hybrid_sender_bytes,
@@ -38,6 +39,8 @@ const struct scheme_entry hybrid_entry = {
               .compared = NAME,
               .codes = true,
               .machines = &hybrid_scheme},
+    .announced = WIRE_ANNOUNCES_HYBRID,
+    .automatic = (const char *const[]){NAME, NULL},
     .predictor = &hybrid_predictor,
     .parameters = "target, tail and rto",
     .defaults = hybrid_model_defaults,

@@ -8,9 +8,6 @@
 
 #include "model/scheme_entry.h"
 
-/* Never reused: it travels in every clear-to-send. */
-#define HYBRID_ID 6u
-
 extern const struct lh_scheme hybrid_scheme; /* "hybrid" */
 extern const struct scheme_entry hybrid_entry;
 

@@ -5,6 +5,7 @@
 #include "schemes/sr/predictor.h"
 #include "schemes/sr/receiver.h"
 #include "schemes/sr/sender.h"
+#include "wire/wire_numbers.h"
 
 #define NACK_NAME "sr-nack"
 #define NACK_HELP "selective repeat, the receiver reports losses as soon as they show; no parameters"
@@ -15,7 +16,7 @@
 const struct lh_scheme sr_nack_scheme = {
     .name = NACK_NAME,
     .help = NACK_HELP,
-    .id = SR_NACK_ID,
+    .id = WIRE_SR_NACK,
     .parse = sr_nack_parse,
     .params_valid = sr_nack_params_valid,
     .sender_bytes = sr_sender_bytes,
@@ -31,7 +32,7 @@ const struct lh_scheme sr_nack_scheme = {
 const struct lh_scheme sr_rto_scheme = {
     .name = RTO_NAME,
     .help = RTO_HELP,
-    .id = SR_RTO_ID,
+    .id = WIRE_SR_RTO,
     .parse = sr_rto_parse,
     .params_valid = sr_rto_params_valid,
     .sender_bytes = sr_sender_bytes,
@@ -68,6 +69,7 @@ const struct scheme_entry sr_nack_entry = {
               .help = NACK_HELP,
               .compared = NACK_NAME,
               .machines = &sr_nack_scheme},
+    .automatic = (const char *const[]){NACK_NAME, NULL},
     .predictor = &sr_nack_predictor,
     .parameters = "rto",
     .candidates = nack_candidates,
@@ -80,6 +82,7 @@ const struct scheme_entry sr_rto_entry = {
               .help = RTO_HELP,
               .compared = RTO_NAME,
               .machines = &sr_rto_scheme},
+    .automatic = (const char *const[]){RTO_NAME ",alpha=2", NULL},
     .predictor = &sr_rto_predictor,
     .parameters = "alpha and rto",
     .take = sr_rto_take,

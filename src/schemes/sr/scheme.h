@@ -8,12 +8,6 @@
 
 #include "model/scheme_entry.h"
 
-/* Never reused: they travel in every clear-to-send. */
-enum sr_scheme_id {
-    SR_NACK_ID = 1,
-    SR_RTO_ID = 2,
-};
-
 extern const struct lh_scheme sr_nack_scheme;
 extern const struct lh_scheme sr_rto_scheme;
 extern const struct scheme_entry sr_nack_entry;

@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sdr/rate/credit_grant.h"
 
+#include "congestion/congestion_table.h"
+
 uint8_t credit_grant_number(const struct lh_congestion *controller)
 {
-    const struct lh_congestion *const *all = lh_congestions();
-    for (uint8_t i = 0; all[i]; i++)
-        if (all[i] == controller)
-            return controller->receiver_credit ? (uint8_t)(i + 1) : 0;
-    return 0;
+    return controller->receiver_credit ? congestion_wire_number(controller) : 0;
 }
 
 const struct lh_congestion *credit_grant_of(uint8_t number)
 {
-    const struct lh_congestion *const *all = lh_congestions();
-    for (uint8_t i = 0; all[i]; i++)
-        if (i + 1 == number)
-            return all[i]->receiver_credit ? all[i] : NULL;
-    return NULL;
+    const struct lh_congestion *controller = congestion_of_wire_number(number);
+    return controller && controller->receiver_credit ? controller : NULL;
 }
 
 void credit_grant_start(struct credit_grant *grant, const struct lh_congestion *controller, void *state,

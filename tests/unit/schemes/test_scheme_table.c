@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 
+#include "wire/wire_numbers.h"
+
 static void test_each_scheme_is_whole(void **state)
 {
     (void)state;
@@ -77,6 +79,51 @@ static void test_each_entry_is_whole(void **state)
     for (size_t place = 0; place < machines; place++)
         assert_non_null(lh_schemes()[place]);
     assert_null(lh_schemes()[machines]);
+}
+
+/* A flag is of one scheme; a scheme of the caller's own has none. What auto weighs is of the scheme, and is
+ * valid. */
+static void test_what_others_read_of_entries(void **state)
+{
+    (void)state;
+    uint16_t flags = 0;
+    for (const struct scheme_entry *const *e = scheme_table(); *e; e++) {
+        const struct lh_model_entry *shown = &(*e)->shown;
+        assert_int_equal(flags & (*e)->announced, 0);
+        flags |= (*e)->announced;
+        assert_true(shown->machines || (!(*e)->announced && !(*e)->automatic));
+        if (shown->machines)
+            assert_int_equal(scheme_table_announced(shown->machines), (*e)->announced);
+        for (const char *const *text = (*e)->automatic; text && *text; text++) {
+            struct lh_model_scheme scheme;
+            assert_int_equal(lh_model_scheme_parse(*text, &scheme), 0);
+            assert_int_equal(scheme.kind, shown->kind);
+        }
+    }
+    assert_int_equal(scheme_table_announcements(), flags);
+    assert_int_equal(flags, WIRE_ANNOUNCES_HYBRID);
+    const struct lh_scheme own = {.name = "hybrid", .id = LH_SCHEME_ID_USER};
+    assert_int_equal(scheme_table_announced(&own), 0);
+}
+
+static void test_which_send_parity(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool codes;
+    } cases[] = {{"ideal", false},
+                 {"sr-nack", false},
+                 {"ec:mds", true},
+                 {"ec:xor,k=8,m=2", true},
+                 {"hybrid", true},
+                 {"bounded,deadline=20ms", false},
+                 {"bounded,deadline=20ms,code=mds,k=32,m=2", true}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct lh_model_scheme scheme;
+        assert_int_equal(lh_model_scheme_parse(cases[i].text, &scheme), 0);
+        assert_int_equal(lh_model_scheme_codes(&scheme), cases[i].codes);
+    }
 }
 
 /* What a transfer takes, the model takes: the planner can say what to expect of it. */
@@ -168,6 +215,8 @@ int main(void)
         cmocka_unit_test(test_each_scheme_is_whole),
         cmocka_unit_test(test_ids_stay),
         cmocka_unit_test(test_each_entry_is_whole),
+        cmocka_unit_test(test_what_others_read_of_entries),
+        cmocka_unit_test(test_which_send_parity),
         cmocka_unit_test(test_model_takes_what_machines_take),
         cmocka_unit_test(test_manual_lists_the_table),
     };

@@ -53,19 +53,15 @@ static void draw_scheme(const struct lh_attr *attr, struct lh_prng *prng, char *
     if (kind == 1)
         draw_code(attr, prng, other, sizeof other);
     if (kind == 2)
-        draw_newcomer(attr, prng, other, sizeof other);
+        draw_newcomer(PLAN_GROUP_SEEDS, attr, prng, other, sizeof other);
     if (other[0])
         snprintf(text, size, "%s", other);
 }
 
-static void draw_controller(struct lh_prng *prng, char *text, size_t size)
+static void draw_congestion(struct lh_prng *prng, char *text, size_t size)
 {
-    const struct lh_congestion *const *all = lh_congestions();
-    uint64_t count = 0;
-    while (all[count])
-        count++;
     bool chosen = draw_chance(prng, 0.3);
-    const char *name = all[lh_prng_below(prng, count)]->name;
+    const char *name = draw_controller(PLAN_GROUP_SEEDS, prng);
     snprintf(text, size, "%s", chosen ? name : "");
 }
 
@@ -107,7 +103,7 @@ static void draw_attributes(struct plan *plan, struct lh_prng *prng)
         if (!plan_has(plan, FEATURE_pace))
             attr->rate_bps = 0;
         draw_scheme(attr, prng, group->reliability[across], sizeof group->reliability[across]);
-        draw_controller(prng, group->congestion[across], sizeof group->congestion[across]);
+        draw_congestion(prng, group->congestion[across], sizeof group->congestion[across]);
     }
 }
 

@@ -34,7 +34,7 @@ static struct auto_setup usual(void)
                                .cores = 1,
                                .by = LH_PLAN_BY_MEAN,
                                .max_overhead = INFINITY,
-                               .announced = true};
+                               .announced = scheme_table_announcements()};
 }
 
 static struct auto_choice *open_with(const struct auto_setup *setup)
@@ -139,7 +139,7 @@ static void a_sender_without_hybrid(void **state)
 {
     (void)state;
     struct auto_setup setup = usual();
-    setup.announced = false;
+    setup.announced = 0;
     struct auto_choice *choice = open_with(&setup);
     for (uint32_t i = 0; i < choice->count; i++)
         assert_string_not_equal(choice->candidates[i].scheme->name, "hybrid");

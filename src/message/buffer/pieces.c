@@ -5,10 +5,10 @@
 
 #include "base/least.h"
 
-static void add(struct pieces *pieces, const uint8_t *address, uint32_t lkey, uint32_t first)
+static void add(struct segment_pieces *pieces, const uint8_t *address, uint32_t lkey, uint32_t first)
 {
     assert(pieces->count < PIECES_MAX);
-    pieces->list[pieces->count++] = (struct piece){address, lkey, first};
+    pieces->list[pieces->count++] = (struct segment_piece){address, lkey, first};
 }
 
 /* The chunks that lie in this part alone, [*first, *last); it begins at `start` of its message. */
@@ -25,7 +25,7 @@ static void chunks_of(const struct message_part *part, uint64_t start, const str
 }
 
 uint32_t pieces_cut(const struct message_buffer *buffer, const struct segment_range *range, bool whole,
-                    struct pieces *pieces)
+                    struct segment_pieces *pieces)
 {
     uint64_t start = 0;
     uint32_t next = 0; /* chunk that has no piece yet */
@@ -52,16 +52,16 @@ uint32_t pieces_cut(const struct message_buffer *buffer, const struct segment_ra
     return copied + pieces->chunks - next;
 }
 
-static uint32_t end_of(const struct pieces *pieces, uint32_t i)
+static uint32_t end_of(const struct segment_pieces *pieces, uint32_t i)
 {
     return i + 1 < pieces->count ? pieces->list[i + 1].first : pieces->chunks;
 }
 
-void pieces_copy(struct pieces *pieces, const struct message_buffer *buffer,
+void pieces_copy(struct segment_pieces *pieces, const struct message_buffer *buffer,
                  const struct segment_range *range, uint8_t *memory, uint32_t lkey)
 {
     for (uint32_t i = 0; i < pieces->count; i++) {
-        struct piece *piece = &pieces->list[i];
+        struct segment_piece *piece = &pieces->list[i];
         if (piece->address)
             continue;
         uint64_t from = (uint64_t)piece->first * range->chunk_bytes;
@@ -73,13 +73,14 @@ void pieces_copy(struct pieces *pieces, const struct message_buffer *buffer,
     }
 }
 
-struct piece pieces_at(const struct pieces *pieces, uint32_t chunk, uint32_t chunk_bytes, uint32_t *count)
+struct segment_piece pieces_at(const struct segment_pieces *pieces, uint32_t chunk, uint32_t chunk_bytes,
+                               uint32_t *count)
 {
     uint32_t i = 0;
     assert(chunk<pieces->chunks && * count> 0);
     while (end_of(pieces, i) <= chunk) /* at most PIECES_MAX */
         i++;
-    struct piece piece = pieces->list[i];
+    struct segment_piece piece = pieces->list[i];
     assert(piece.address);
     *count = (uint32_t)lh_least(*count, end_of(pieces, i) - chunk);
     piece.address += (uint64_t)(chunk - piece.first) * chunk_bytes;

@@ -19,26 +19,27 @@ struct segment_range {
     uint32_t chunk_bytes;
 };
 
-struct piece {
+struct segment_piece {
     const uint8_t *address; /* of its first chunk; NULL: to be copied */
     uint32_t lkey;
     uint32_t first; /* its first chunk; it ends before the next piece */
 };
 
-struct pieces {
+struct segment_pieces {
     uint32_t count;
     uint32_t chunks; /* of the segment */
-    struct piece list[PIECES_MAX];
+    struct segment_piece list[PIECES_MAX];
 };
 
 /* Cuts a range of a buffer in parts. whole: all of it is to be copied, as one piece. Returns the number of
  * chunks to be copied. */
 uint32_t pieces_cut(const struct message_buffer *buffer, const struct segment_range *range, bool whole,
-                    struct pieces *pieces);
+                    struct segment_pieces *pieces);
 /* Copies what is to be copied, to memory for that many chunks. */
-void pieces_copy(struct pieces *pieces, const struct message_buffer *buffer,
+void pieces_copy(struct segment_pieces *pieces, const struct message_buffer *buffer,
                  const struct segment_range *range, uint8_t *memory, uint32_t lkey);
 /* The place of a chunk; *count, of chunks from there on, becomes what the place has of them. */
-struct piece pieces_at(const struct pieces *pieces, uint32_t chunk, uint32_t chunk_bytes, uint32_t *count);
+struct segment_piece pieces_at(const struct segment_pieces *pieces, uint32_t chunk, uint32_t chunk_bytes,
+                               uint32_t *count);
 
 #endif

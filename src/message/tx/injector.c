@@ -97,14 +97,14 @@ struct place {
 static struct place place_of(const struct tx *tx, const struct tx_segment *segment, uint32_t first,
                              uint32_t *count)
 {
-    struct piece piece = {segment->payload, segment->lkey, 0};
+    struct segment_piece piece = {segment->payload, segment->lkey, 0};
     bool extra = first >= segment->chunks;
     uint32_t from = extra ? first - segment->chunks : first;
     uint32_t chunks = extra ? segment->coded.extra_chunks : segment->chunks;
     assert(*count > 0 && from < chunks && *count <= chunks - from);
     assert(!extra || segment->coded.handle);
     if (extra)
-        piece = (struct piece){segment->coded.buffer->chunks, segment->coded.buffer->lkey, 0};
+        piece = (struct segment_piece){segment->coded.buffer->chunks, segment->coded.buffer->lkey, 0};
     else if (segment->pieces)
         piece = pieces_at(segment->pieces, from, tx->attr->chunk_bytes, count);
     uint64_t offset = (uint64_t)from * tx->attr->chunk_bytes;

@@ -32,7 +32,7 @@ bool memory_place(struct tx *tx, struct tx_message *message, const struct segmen
                   struct tx_place *place, lh_time now)
 {
     struct message_part part;
-    struct pieces pieces;
+    struct segment_pieces pieces;
     *place = (struct tx_place){0};
     if (buffer_place(&message->buffer, range->offset, range->bytes, &part)) {
         place->payload = part.address;
@@ -45,7 +45,7 @@ bool memory_place(struct tx *tx, struct tx_message *message, const struct segmen
     size_t bytes = (chunks > 0 ? chunks : 1) * range->chunk_bytes;
     if (!memory_take(tx, message, bytes, sizeof pieces, &place->copied, now))
         return false;
-    place->pieces = (struct pieces *)place->copied->notes;
+    place->pieces = (struct segment_pieces *)place->copied->notes;
     *place->pieces = pieces;
     return true;
 }

@@ -14,8 +14,8 @@
 struct tx_place {
     const uint8_t *payload; /* in one place; NULL: in pieces, or no bytes */
     uint32_t lkey;
-    struct parity_buffer *copied; /* NULL: nothing is to be copied */
-    struct pieces *pieces;        /* in its notes; NULL: nothing was cut */
+    struct parity_buffer *copied;  /* NULL: nothing is to be copied */
+    struct segment_pieces *pieces; /* in its notes; NULL: nothing was cut */
 };
 
 /* Memory for parity; bytes 0: none. False when there is none now: segments in flight will give theirs back,

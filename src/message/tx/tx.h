@@ -107,10 +107,10 @@ struct tx_segment {
     const uint8_t *payload; /* in one place; NULL: in pieces, or no bytes */
     uint32_t bytes;
     uint32_t chunks;
-    uint32_t unsent;              /* of those, never injected */
-    uint32_t lkey;                /* of the payload */
-    struct parity_buffer *copied; /* memory of what is copied, of a message in several parts; or NULL */
-    struct pieces *pieces;        /* in its notes */
+    uint32_t unsent;               /* of those, never injected */
+    uint32_t lkey;                 /* of the payload */
+    struct parity_buffer *copied;  /* memory of what is copied, of a message in several parts; or NULL */
+    struct segment_pieces *pieces; /* in its notes */
     uint32_t in_flight_chunks;
     uint32_t behind; /* the number of that */
     lh_time next_ns;

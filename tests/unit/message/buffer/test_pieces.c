@@ -38,12 +38,12 @@ static void test_long_parts_stay_where_they_are(void **state)
         .list = {{memory, 40, 1}, {memory + 1000, 50 * CHUNK, 2}, {memory + 200000, 30 * CHUNK, 3}}};
     const struct message_buffer buffer = {.parts = &parts};
     const struct segment_range range = {0, 40 + 80 * CHUNK, CHUNK};
-    struct pieces pieces;
+    struct segment_pieces pieces;
     assert_int_equal(pieces_cut(&buffer, &range, false, &pieces), 2);
     assert_true(pieces.count == 4 && pieces.chunks == 81);
     pieces_copy(&pieces, &buffer, &range, copies, LKEY);
     uint32_t count = 81;
-    struct piece piece = pieces_at(&pieces, 0, CHUNK, &count);
+    struct segment_piece piece = pieces_at(&pieces, 0, CHUNK, &count);
     assert_true(piece.address == copies && piece.lkey == LKEY && count == 1);
     count = 81 - 1;
     piece = pieces_at(&pieces, 1, CHUNK, &count);
@@ -68,7 +68,7 @@ static void test_short_parts_are_copied_together(void **state)
                                                  {memory + 200000, 2 * PIECE_BYTES_MIN, 3}}};
     const struct message_buffer buffer = {.parts = &parts};
     const struct segment_range range = {0, 4 * PIECE_BYTES_MIN - 2, CHUNK};
-    struct pieces pieces;
+    struct segment_pieces pieces;
     assert_int_equal(pieces_cut(&buffer, &range, false, &pieces), 2 * PIECE_BYTES_MIN / CHUNK);
     assert_int_equal(pieces.count, 2);
     assert_int_equal(pieces_cut(&buffer, &range, true, &pieces), 4 * PIECE_BYTES_MIN / CHUNK);
@@ -79,7 +79,7 @@ static void test_short_parts_are_copied_together(void **state)
 static void check_pieces(const struct message_buffer *buffer, const struct segment_range *range, bool whole)
 {
     static uint8_t expected[MEMORY];
-    struct pieces pieces;
+    struct segment_pieces pieces;
     uint32_t copied = pieces_cut(buffer, range, whole, &pieces);
     assert_true(pieces.count > 0 && pieces.count <= PIECES_MAX && pieces.list[0].first == 0);
     assert_true(copied <= pieces.chunks && (uint64_t)copied * range->chunk_bytes <= sizeof copies);
@@ -88,7 +88,7 @@ static void check_pieces(const struct message_buffer *buffer, const struct segme
     uint32_t copies_seen = 0;
     for (uint32_t at = 0, count; at < pieces.chunks; at += count) {
         count = pieces.chunks - at;
-        struct piece piece = pieces_at(&pieces, at, range->chunk_bytes, &count);
+        struct segment_piece piece = pieces_at(&pieces, at, range->chunk_bytes, &count);
         uint64_t from = (uint64_t)at * range->chunk_bytes;
         uint64_t bytes = lh_least((uint64_t)count * range->chunk_bytes, range->bytes - from);
         assert_true(piece.first == at && count > 0);

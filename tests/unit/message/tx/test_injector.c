@@ -79,7 +79,7 @@ static void test_chunks_in_several_places(void **state)
 {
     (void)state;
     struct tx_segment *segment = begin_segment();
-    struct pieces pieces = {
+    struct segment_pieces pieces = {
         .count = 3, .chunks = 4, .list = {{payload + 500, 1, 0}, {payload + 5000, 2, 1}, {payload, 3, 3}}};
     segment->pieces = &pieces;
     segment->payload = NULL;

@@ -69,7 +69,7 @@ static inline struct link *group_link(const struct lh_group *group, uint32_t ran
 }
 
 /* The member of a rank of the mesh; LH_NO_RANK: none. */
-static inline uint32_t group_member(const struct lh_group *group, uint32_t mesh_rank)
+static inline uint32_t group_rank_of(const struct lh_group *group, uint32_t mesh_rank)
 {
     for (uint32_t r = 0; r < group->size; r++)
         if (group->members[r] == mesh_rank)

@@ -56,7 +56,7 @@ static void fail_operations(struct mesh *mesh, uint32_t mesh_rank)
 {
     int error = mesh->links[mesh_rank].error;
     for (struct lh_group *group = mesh->first_group; group; group = group->next) {
-        uint32_t rank = group_member(group, mesh_rank);
+        uint32_t rank = group_rank_of(group, mesh_rank);
         for (struct lh_collective *op = group->first_op; op && rank != LH_NO_RANK; op = op->next)
             if (op->state == OP_RUNNING && (error != -LH_ECLOSED || op_needs(op, rank)))
                 fail_with(op, rank, error);
@@ -316,7 +316,7 @@ static enum delivery deliver(struct mesh *mesh, struct message *message)
 {
     const struct tag *tag = &message->tag;
     struct lh_group *group = find_group(mesh, tag->group);
-    uint32_t rank = group ? group_member(group, message->link->rank) : LH_NO_RANK;
+    uint32_t rank = group ? group_rank_of(group, message->link->rank) : LH_NO_RANK;
     struct notice notice;
     if (!group)
         return tag->group >= mesh->next_group ? TOO_EARLY : DELIVERED;
@@ -428,7 +428,7 @@ static void lose_rest(struct mesh *mesh, const struct ahead_queue *queue)
     struct lh_collective *op = group ? find_operation(group, queue->operation) : NULL;
     if (!op || !op->bounded)
         return;
-    int error = bounded_on_lost(op, group_member(group, queue->link->rank));
+    int error = bounded_on_lost(op, group_rank_of(group, queue->link->rank));
     if (error)
         mesh_abort(op, error, LH_NO_RANK, lh_last_error());
     else

@@ -208,7 +208,7 @@ struct sdr_qp {
         probed_ns[PATH_MTU_LENGTHS]; /* when a probe of that length of the peer arrived last; 0: none did */
     uint32_t upper_max;              /* bytes of a message of the layer above, with its header */
     uint32_t parts_sent;             /* messages in parts */
-    struct parts *parts;             /* of one that arrives; NULL: none did lately */
+    struct control_parts *parts;     /* of one that arrives; NULL: none did lately */
     uint32_t bundles_untold;         /* times still to tell the peer that this side does */
     bool pong_wanted;
     bool cts_ack_wanted;          /* a clear-to-send came: acknowledge */

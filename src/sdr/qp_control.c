@@ -319,7 +319,7 @@ static bool on_part(struct sdr_qp *qp, const struct control_message *message)
         return false;
     if (!qp->parts)
         qp->parts = store_take(qp->store, sizeof *qp->parts);
-    const struct parts_message *whole = qp->parts ? parts_add(qp->parts, &part) : NULL;
+    const struct control_parts_message *whole = qp->parts ? control_parts_add(qp->parts, &part) : NULL;
     if (whole)
         add_to_inbox(qp, whole->data, whole->whole);
     return true;

@@ -6,13 +6,13 @@
 
 #define LATE_MAX 256 /* messages: what is further behind is of a peer that lied about a number */
 
-static bool is_late(const struct parts_message *message, uint32_t number)
+static bool is_late(const struct control_parts_message *message, uint32_t number)
 {
     int32_t ahead = (int32_t)(number - message->number);
     return message->whole != 0 && ahead < 0 && ahead >= -LATE_MAX;
 }
 
-static void start(struct parts_message *message, const struct control_part *part)
+static void start(struct control_parts_message *message, const struct control_part *part)
 {
     message->number = part->number;
     message->whole = part->whole;
@@ -20,9 +20,10 @@ static void start(struct parts_message *message, const struct control_part *part
     memset(message->there, 0, sizeof message->there);
 }
 
-const struct parts_message *parts_add(struct parts *parts, const struct control_part *part)
+const struct control_parts_message *control_parts_add(struct control_parts *parts,
+                                                      const struct control_part *part)
 {
-    struct parts_message *message = &parts->messages[part->number % PARTS_MESSAGES];
+    struct control_parts_message *message = &parts->messages[part->number % CONTROL_PARTS_MESSAGES];
     uint32_t end = part->offset + part->bytes;
     assert(part->bytes > 0 && end <= part->whole);
     assert(part->whole <= sizeof message->data);

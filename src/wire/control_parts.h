@@ -12,9 +12,9 @@
 #include "base/bitmap.h"
 #include "wire/control.h"
 
-#define PARTS_MESSAGES 4u /* that arrive at once; a power of two, for numbers wrap */
+#define CONTROL_PARTS_MESSAGES 4u /* that arrive at once; a power of two, for numbers wrap */
 
-struct parts_message {
+struct control_parts_message {
     uint32_t number;
     uint32_t whole;                                     /* its bytes; 0: none has come */
     uint32_t come;                                      /* of these */
@@ -23,12 +23,13 @@ struct parts_message {
 };
 
 /* All zero: none has come. */
-struct parts {
-    struct parts_message messages[PARTS_MESSAGES]; /* a message's by its number */
+struct control_parts {
+    struct control_parts_message messages[CONTROL_PARTS_MESSAGES]; /* a message's by its number */
 };
 
 /* A part that was decoded. The message, when this made it whole: data[0 … whole), until the next call; else
  * NULL. */
-const struct parts_message *parts_add(struct parts *parts, const struct control_part *part);
+const struct control_parts_message *control_parts_add(struct control_parts *parts,
+                                                      const struct control_part *part);
 
 #endif

@@ -19,10 +19,11 @@ static void fill(void)
 }
 
 /* Whether that makes the message whole. */
-static bool add(struct parts *parts, uint32_t number, uint32_t offset, uint32_t count, uint32_t whole)
+static bool add(struct control_parts *parts, uint32_t number, uint32_t offset, uint32_t count,
+                uint32_t whole)
 {
     const struct control_part part = {number, offset, whole, bytes + offset, count};
-    const struct parts_message *message = parts_add(parts, &part);
+    const struct control_parts_message *message = control_parts_add(parts, &part);
     if (message == NULL)
         return false;
     assert_int_equal(message->whole, whole);
@@ -33,7 +34,7 @@ static bool add(struct parts *parts, uint32_t number, uint32_t offset, uint32_t 
 static void test_in_order(void **state)
 {
     (void)state;
-    struct parts parts = {0};
+    struct control_parts parts = {0};
     fill();
     for (uint32_t most = 1; most <= sizeof bytes; most += 41) {
         for (uint32_t offset = 0; offset < sizeof bytes; offset += most) {
@@ -41,7 +42,7 @@ static void test_in_order(void **state)
             assert_int_equal(add(&parts, most, offset, count, sizeof bytes),
                              offset + count == sizeof bytes);
         }
-        memset(parts.messages[most % PARTS_MESSAGES].data, 0, sizeof bytes);
+        memset(parts.messages[most % CONTROL_PARTS_MESSAGES].data, 0, sizeof bytes);
     }
 }
 
@@ -50,17 +51,17 @@ static void test_in_any_order(void **state)
 {
     (void)state;
     struct lh_prng prng;
-    struct parts parts = {0};
+    struct control_parts parts = {0};
     fill();
     lh_prng_seed(&prng, 1);
-    for (uint32_t first = UINT32_MAX - 39; first != 40; first += PARTS_MESSAGES) {
-        uint32_t order[5 * PARTS_MESSAGES], left[PARTS_MESSAGES] = {5, 5, 5, 5};
-        for (uint32_t i = 0; i < 5 * PARTS_MESSAGES; i++) {
+    for (uint32_t first = UINT32_MAX - 39; first != 40; first += CONTROL_PARTS_MESSAGES) {
+        uint32_t order[5 * CONTROL_PARTS_MESSAGES], left[CONTROL_PARTS_MESSAGES] = {5, 5, 5, 5};
+        for (uint32_t i = 0; i < 5 * CONTROL_PARTS_MESSAGES; i++) {
             uint32_t j = (uint32_t)lh_prng_below(&prng, i + 1);
             order[i] = order[j];
             order[j] = i;
         }
-        for (uint32_t i = 0; i < 5 * PARTS_MESSAGES; i++) {
+        for (uint32_t i = 0; i < 5 * CONTROL_PARTS_MESSAGES; i++) {
             uint32_t message = order[i] / 5, part = order[i] % 5;
             bool whole = --left[message] == 0;
             assert_int_equal(add(&parts, first + message, 200 * part, part < 4 ? 200 : 73, 873), whole);
@@ -73,8 +74,8 @@ static void test_in_any_order(void **state)
 static void test_lost(void **state)
 {
     (void)state;
-    struct parts parts = {0};
-    const uint32_t next = 2 + PARTS_MESSAGES;
+    struct control_parts parts = {0};
+    const uint32_t next = 2 + CONTROL_PARTS_MESSAGES;
     fill();
     assert_false(add(&parts, 2, 10, 10, 30)); /* the first is lost */
     assert_false(add(&parts, 2, 20, 10, 30));
@@ -92,7 +93,7 @@ static void test_lost(void **state)
 static void test_number_far_ahead(void **state)
 {
     (void)state;
-    struct parts parts = {0};
+    struct control_parts parts = {0};
     fill();
     assert_false(add(&parts, UINT32_C(1) << 30, 0, 10, 20));
     assert_false(add(&parts, 8, 10, 10, 20));

@@ -15,13 +15,6 @@ int cli_file_send(struct lh_connection *connection, struct cli_file_io *io,
     return lh_send(connection, io->bytes, bytes, NULL, &io->request);
 }
 
-int cli_file_delivered(struct cli_file_io *io, lh_time timeout_ns)
-{
-    struct lh_result result;
-    int code = cli_wait(io->request, timeout_ns, &result);
-    return code ? code : result.error;
-}
-
 int cli_file_expect(struct lh_connection *connection, struct cli_file_io *io)
 {
     assert(!io->request);

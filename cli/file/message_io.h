@@ -16,12 +16,9 @@ struct cli_file_io {
     uint8_t bytes[CLI_FILE_MESSAGE_MAX + 1]; /* one more than fits: a longer message is seen as too long */
 };
 
-/* Sends the message; cli_file_delivered() waits for its delivery. 0, or the error of lh_send. */
+/* Sends the message. 0, or the error of lh_send. */
 int cli_file_send(struct lh_connection *connection, struct cli_file_io *io,
                   const struct cli_file_message *message);
-/* As cli_wait: 0, and the peer has it; -LH_ETIMEDOUT, -LH_ECANCELED (a signal), or why it never will.
- */
-int cli_file_delivered(struct cli_file_io *io, lh_time timeout_ns);
 
 /* Posts a receive for the next message. 0, or the error of lh_recv. */
 int cli_file_expect(struct lh_connection *connection, struct cli_file_io *io);

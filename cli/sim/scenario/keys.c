@@ -36,12 +36,6 @@ static const struct lh_netsim_key keys[] = {
 
 #define KEYS (sizeof keys / sizeof keys[0])
 
-const struct lh_netsim_key *cli_sim_keys(size_t *count)
-{
-    *count = KEYS;
-    return keys;
-}
-
 int cli_sim_key_is_ours(const char *key)
 {
     for (size_t i = 0; i < KEYS; i++)

@@ -41,8 +41,6 @@ struct cli_sim_output {
     unsigned panels[CLI_PANELS_MAX]; /* figures, see figure.h */
 };
 
-/* The table, as lh_netsim_keys(). */
-const struct lh_netsim_key *cli_sim_keys(size_t *count);
 /* Everything at its default. */
 void cli_sim_output_init(struct cli_sim_output *output);
 /* Whether the key is, or looks like, one of the command's: not the library's business. */

@@ -53,7 +53,7 @@ static void find_path(const struct cli_sim_plan *plan, const struct cli_setting 
         snprintf(out, size, "%s", value);
     else
         snprintf(out, size, "%.*s/%s", (int)(slash - scenario), scenario, value);
-    char ready[PATH_MAX + NAME_MAX + 80];
+    char ready[PATH_MAX + NAME_MAX + 96];
     if (!strcmp(key, "workload.sizes") && access(out, F_OK) && cli_sizes_path(value, ready, sizeof ready))
         snprintf(out, size, "%s", ready);
 }

@@ -47,9 +47,10 @@ test-tsan: ## the same tests under the thread sanitizer
 	@.ci/build $(BUILD)-tsan -DLH_WERROR=ON -DLH_BENCH=OFF -DLH_SANITIZE=thread
 	@.ci/ctest $(BUILD)-tsan $(ctest_words)
 
-soak: ## the fault world, until stopped (SOAK_ARGS: more for test_world, for instance '--first 5000000000000000000')
+soak: ## the fault world: half an hour of recorded seeds, then others until stopped (SOAK_ARGS: more for test_world, for instance '--first 5000000000000000000')
 	@.ci/install-deps build test
 	@.ci/build $(BUILD) $(options)
+	@$(if $(SOAK_ARGS),,bash tests/world/recorded.sh $(BUILD)/tests/world/test_world)
 	@$(BUILD)/tests/world/test_world --soak $(SOAK_ARGS)
 
 bench: ## build and run the benchmarks (bench/run)

@@ -36,7 +36,7 @@ const struct schedule_bounds *schedule_bounds_of(const struct schedule *schedule
 /* Fails the test when the checker finds something, or when what it counts is beyond the bounds. */
 struct schedule_counts schedule_check_bounds(const struct schedule *schedule,
                                              const struct schedule_shape *shape);
-/* Likewise of many shapes: of 1 to 64 ranks each number of blocks up to 3 per rank. */
+/* Likewise of many shapes: 1 to 64 ranks, up to 3 blocks per rank; up to 33 ranks each such number. */
 void schedule_check_all(const struct schedule *schedule);
 
 #endif

@@ -105,7 +105,7 @@ static void asking_wakes(void **state)
     assert_in_range(late, 0, ROUNDS / 2);
 }
 
-struct watch {
+struct watcher {
     struct sdr_recv_handle *recv;
     _Atomic uint32_t seen; /* chunks, by the driver */
 };
@@ -113,7 +113,7 @@ struct watch {
 static lh_time look(void *context, lh_time now)
 {
     (void)now;
-    struct watch *watch = context;
+    struct watcher *watch = context;
     atomic_store(&watch->seen, lh_sdr_recv_chunks_arrived(watch->recv));
     return LH_TIME_NEVER;
 }
@@ -128,7 +128,7 @@ static uint32_t register_all(const struct side *side, void *memory, size_t bytes
 }
 
 static lh_time time_to_see(struct sdr_send_handle *send, struct sdr_send_continue_wr *chunk,
-                           const struct watch *watch)
+                           const struct watcher *watch)
 {
     uint32_t before = atomic_load(&watch->seen);
     lh_time since = lh_sdr_now(sides[0].context);
@@ -143,7 +143,7 @@ static void arrivals_wake_the_driver(void **state)
     (void)state;
     static uint8_t memory[2][2 * STRIPE * CHUNK];
     struct sdr_mr *mr[2];
-    struct watch watch = {.seen = 0};
+    struct watcher watch = {.seen = 0};
     struct sdr_send_handle *send;
     struct sdr_send_start_wr start = {.opcode = SDR_WR_WRITE};
     struct sdr_recv_wr room = {.max_length = sizeof memory[1], .address = (uint64_t)(uintptr_t)memory[1]};

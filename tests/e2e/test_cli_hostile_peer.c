@@ -8,7 +8,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "cli/file/attributes.c"
-#include "cli/file/message.c"
+#include "cli/file/message.h"
 
 #include <longhaul/connection.h>
 

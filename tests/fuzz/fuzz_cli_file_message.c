@@ -5,8 +5,10 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <string.h>
+#include <assert.h>
 #include "cli/file/attributes.c"
-#include "cli/file/message.c"
+#include "cli/file/message.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

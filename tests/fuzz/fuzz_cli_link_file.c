@@ -5,15 +5,19 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "cli/results/json_read.c"
-#include "cli/results/read_text.c"
-#include "cli/terminal/output.c"
-#include "cli/terminal/diagnostic.c"
+#include "cli/results/json_read.h"
+#include "cli/results/read_text.h"
+#include "cli/terminal/output.h"
+#include "cli/terminal/diagnostic.h"
 #define take take_member
-#include "cli/plan/link_file.c"
-#include "cli/terminal/terminal.c"
-#include "cli/terminal/utf8.c"
+#include "cli/plan/link_file.h"
+#include "cli/terminal/terminal.h"
+#include "cli/terminal/utf8.h"
 
+#include <string.h>
+#include <stdlib.h>
+#include <stdint.h>
+#include <math.h>
 #include <assert.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -5,7 +5,9 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "cli/perf/message.c"
+#include <string.h>
+#include <assert.h>
+#include "cli/perf/message.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

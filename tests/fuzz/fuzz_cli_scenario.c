@@ -6,17 +6,18 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "cli/terminal/output.c"
-#include "cli/terminal/diagnostic.c"
-#include "cli/sim/scenario/scenario.c"
-#include "cli/sim/scenario/figure.c"
+#include "cli/terminal/output.h"
+#include "cli/terminal/diagnostic.h"
+#include "cli/sim/scenario/scenario.h"
+#include "cli/sim/scenario/figure.h"
 #define refuse  refuse_key
 #define unknown unknown_key
-#include "cli/sim/scenario/keys.c"
-#include "cli/options/suggest.c"
-#include "cli/terminal/terminal.c"
-#include "cli/terminal/utf8.c"
+#include "cli/sim/scenario/keys.h"
+#include "cli/options/suggest.h"
+#include "cli/terminal/terminal.h"
+#include "cli/terminal/utf8.h"
 
+#include <string.h>
 #include <assert.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -2,10 +2,11 @@
  * wrong element, one of another rank or one that was left out is found.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "cli/collective/data.c"
-#include "cli/collective/kind.c"
-#include "cli/options/suggest.c"
+#include "cli/collective/data.h"
+#include "cli/collective/kind.h"
+#include "cli/options/suggest.h"
 
+#include <string.h>
 #include <setjmp.h>
 #include <stdarg.h>
 

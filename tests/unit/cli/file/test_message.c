@@ -3,8 +3,9 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "cli/file/message.c"
+#include "cli/file/message.h"
 
+#include <longhaul/error.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

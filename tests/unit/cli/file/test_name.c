@@ -3,11 +3,12 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "cli/file/digest.c"
-#include "cli/file/name.c"
-#include "cli/terminal/terminal.c"
-#include "cli/terminal/utf8.c"
+#include "cli/file/digest.h"
+#include "cli/file/name.h"
+#include "cli/terminal/terminal.h"
+#include "cli/terminal/utf8.h"
 
+#include <stdio.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -17,16 +17,16 @@ static int linkat_or_not(int from_folder, const char *from, int to_folder, const
 static int renameat2_after(int from_folder, const char *from, int to_folder, const char *to,
                            unsigned flags);
 static int fchmod_or_not(int file, mode_t mode);
-#include "cli/file/digest.c"
-#include "cli/file/disk_space.c"
+#include "cli/file/digest.h"
+#include "cli/file/disk_space.h"
 #include "cli/file/final_name.c"
 #include "cli/file/name.c"
 #include "cli/file/owned_file.c"
 #include "cli/file/partial.c"
 #include "cli/file/resume.c"
 #include "cli/file/whole_io.c"
-#include "cli/terminal/terminal.c"
-#include "cli/terminal/utf8.c"
+#include "cli/terminal/terminal.h"
+#include "cli/terminal/utf8.h"
 #undef linkat
 #undef renameat2
 #undef fchmod
@@ -47,24 +47,24 @@ static int fchmod_or_not(int file, mode_t mode);
 
 static char path[] = "/tmp/test_cli_partial.XXXXXX";
 static int folder;
-static uint8_t *data, *block;
+static uint8_t *data, *test_block;
 
 static int set_up(void **state)
 {
     (void)state;
     data = malloc(SIZE);
-    block = malloc(CLI_BLOCK_BYTES);
+    test_block = malloc(CLI_BLOCK_BYTES);
     for (size_t i = 0; data && i < SIZE; i++)
         data[i] = (uint8_t)(i * 31 + (i >> 13));
     folder = mkdtemp(path) ? open(path, O_RDONLY | O_DIRECTORY) : -1;
-    return !data || !block || folder < 0;
+    return !data || !test_block || folder < 0;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
     free(data);
-    free(block);
+    free(test_block);
     close(folder);
     return rmdir(path);
 }
@@ -154,7 +154,7 @@ static uint64_t believed(uint64_t size_bytes)
     uint8_t here[CLI_DIGEST_BYTES], there[CLI_DIGEST_BYTES];
     assert_true(cli_partial_open(&partial, folder, "f", size_bytes, false, true));
     assert_int_equal(cli_digest_open(&digest), 0);
-    assert_true(cli_partial_check(&partial, UINT64_MAX, block, &digest, never_stopped, &point));
+    assert_true(cli_partial_check(&partial, UINT64_MAX, test_block, &digest, never_stopped, &point));
     /* The digest has taken in just what is believed, so that it can go on from there. */
     assert_int_equal(cli_digest_open(&expected), 0);
     cli_digest_add(&expected, data, point.blocks * CLI_BLOCK_BYTES);

@@ -3,10 +3,10 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "cli/options/address.c"
-#include "cli/terminal/output.c"
-#include "cli/terminal/diagnostic.c"
-#include "cli/terminal/terminal.c"
+#include "cli/options/address.h"
+#include "cli/terminal/output.h"
+#include "cli/terminal/diagnostic.h"
+#include "cli/terminal/terminal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

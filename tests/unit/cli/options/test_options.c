@@ -3,15 +3,18 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "cli/options/peer_option.c"
-#include "cli/options/help.c"
-#include "cli/options/value.c"
-#include "cli/options/options.c"
-#include "cli/terminal/output.c"
-#include "cli/terminal/diagnostic.c"
-#include "cli/options/suggest.c"
-#include "cli/terminal/terminal.c"
+#include "cli/options/peer_option.h"
+#include "cli/options/help.h"
+#include "cli/options/value.h"
+#include "cli/options/options.h"
+#include "cli/terminal/output.h"
+#include "cli/terminal/diagnostic.h"
+#include "cli/options/suggest.h"
+#include "cli/terminal/terminal.h"
 
+#include <longhaul/link.h>
+#include <longhaul/scheme.h>
+#include <stdio.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

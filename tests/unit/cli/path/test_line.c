@@ -4,8 +4,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "cli/path/histogram.c"
-#include "cli/path/line.c"
+#include "cli/path/histogram.h"
+#include "cli/path/line.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "cli/path/ring.c"
+#include "cli/path/ring.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

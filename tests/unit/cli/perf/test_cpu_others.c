@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "cli/perf/cpu_others.c"
+#include "cli/perf/cpu_others.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,14 +3,14 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "cli/options/loss_list.c"
-#include "cli/perf/samples.c"
-#include "cli/terminal/output.c"
-#include "cli/terminal/diagnostic.c"
-#include "cli/terminal/terminal.c"
+#include "cli/options/loss_list.h"
+#include "cli/perf/samples.h"
+#include "cli/terminal/output.h"
+#include "cli/terminal/diagnostic.h"
+#include "cli/terminal/terminal.h"
 /* Both have a longest piece. */
 #undef PIECE_MAX
-#include "cli/options/size_list.c"
+#include "cli/options/size_list.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

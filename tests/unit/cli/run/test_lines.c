@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cli/run/lines.c"
+#include "cli/run/lines.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

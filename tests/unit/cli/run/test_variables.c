@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cli/run/variables.c"
+#include "cli/run/variables.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,11 +4,11 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "cli/terminal/progress.c"
-#include "cli/terminal/output.c"
-#include "cli/terminal/stop.c"
-#include "cli/terminal/terminal.c"
-#include "cli/terminal/utf8.c"
-#include "cli/terminal/wait.c"
+#include "cli/terminal/output.h"
+#include "cli/terminal/stop.h"
+#include "cli/terminal/terminal.h"
+#include "cli/terminal/utf8.h"
+#include "cli/terminal/wait.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cli/terminal/utf8.c"
+#include "cli/terminal/utf8.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -16,7 +16,7 @@
 #define MS        UINT64_C(1000000)
 
 static struct path_figures pairs[RANKS_MAX * RANKS_MAX];
-static uint32_t site_of[RANKS_MAX];
+static uint32_t site_at[RANKS_MAX];
 
 /* inside, across: round trips, to which up to a share of noise is added, each direction by itself. */
 static void set_pairs(uint32_t ranks, uint32_t sites, uint64_t inside_ns, uint64_t across_ns,
@@ -31,13 +31,13 @@ static void set_pairs(uint32_t ranks, uint32_t sites, uint64_t inside_ns, uint64
 static void find(uint32_t ranks)
 {
     uint64_t joins[3 * RANKS_MAX];
-    found_sites(pairs, ranks, site_of, joins);
+    found_sites(pairs, ranks, site_at, joins);
 }
 
 static void assert_sites(uint32_t ranks, uint32_t sites)
 {
     for (uint32_t r = 0; r < ranks; r++)
-        assert_int_equal(site_of[r], r % sites);
+        assert_int_equal(site_at[r], r % sites);
 }
 
 static void test_found(void **state)

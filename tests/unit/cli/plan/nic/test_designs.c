@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "cli/plan/nic/designs.c"
+#include "cli/plan/nic/designs.h"
 
 #include <math.h>
 #include <setjmp.h>

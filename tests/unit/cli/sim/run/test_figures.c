@@ -4,18 +4,20 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "cli/perf/samples.c"
-#include "cli/terminal/output.c"
-#include "cli/terminal/diagnostic.c"
-#include "cli/sim/run/across_sites.c"
-#include "cli/sim/run/operations.c"
-#include "cli/sim/report/mean.c"
-#include "cli/sim/run/figures.c"
-#include "cli/sim/scenario/figure.c"
-#include "cli/sim/scenario/keys.c"
-#include "cli/options/suggest.c"
-#include "cli/terminal/terminal.c"
+#include "cli/perf/samples.h"
+#include "cli/terminal/output.h"
+#include "cli/terminal/diagnostic.h"
+#include "cli/sim/run/across_sites.h"
+#include "cli/sim/run/operations.h"
+#include "cli/sim/report/mean.h"
+#include "cli/sim/run/figures.h"
+#include "cli/sim/scenario/figure.h"
+#include "cli/sim/scenario/keys.h"
+#include "cli/options/suggest.h"
+#include "cli/terminal/terminal.h"
 
+#include <string.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

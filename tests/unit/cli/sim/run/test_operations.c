@@ -3,15 +3,19 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "cli/perf/samples.c"
-#include "cli/sim/run/operations.c"
+#include "cli/perf/samples.h"
+#include "cli/sim/run/operations.h"
 
+#include "cli/sim/scenario/figure.h"
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <cmocka.h>
+
+#define PS_PER_S 1e12
 
 static struct lh_netsim *run(const char *kind, const char *loss, const char *compute, uint64_t until_ps)
 {

@@ -4,8 +4,9 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "cli/sim/run/pcap.c"
+#include "cli/sim/run/pcap.h"
 
+#include <longhaul/flowcontrol.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

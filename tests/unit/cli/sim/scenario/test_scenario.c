@@ -3,10 +3,12 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "cli/sim/scenario/scenario.c"
-#include "cli/terminal/terminal.c"
-#include "cli/terminal/utf8.c"
+#include "cli/sim/scenario/scenario.h"
+#include "cli/terminal/terminal.h"
+#include "cli/terminal/utf8.h"
 
+#include <string.h>
+#include <stdio.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

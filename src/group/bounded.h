@@ -32,6 +32,8 @@
 #define BOUNDED_BYTES_MIN   4096u /* an operation of fewer bytes is reliable */
 #define BOUNDED_OVER_RANGES 256u  /* of one TAG_OVER */
 
+struct op_request;
+
 struct bounded_phase {
     uint64_t weight;    /* its share of the deadline */
     lh_time latency_ns; /* half a round trip */

@@ -75,7 +75,7 @@ static int grow_held(struct link_endpoint *endpoint, const struct lh_link_spec *
     uint64_t bytes = link_held_bytes(spec);
     if (shared->held != NULL && shared->held->store.capacity >= bytes)
         return 0;
-    struct link_held *held;
+    struct link_held *held = NULL;
     int error = link_held_create(bytes, &held);
     if (error != 0)
         return error;

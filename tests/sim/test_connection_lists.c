@@ -121,7 +121,7 @@ static void scatter(const struct list *list, uint8_t *area, const uint8_t *bytes
     }
 }
 
-struct exchange {
+struct list_exchange {
     struct list from, to;
     uint64_t tag;
     uint64_t seed; /* of what the receiver's area had before */
@@ -144,11 +144,11 @@ static struct lh_request *ask(struct lh_connection *connection, const struct lis
     return request;
 }
 
-static void begin(const struct connection_pair *pair, int from, struct exchange *exchange,
+static void begin(const struct connection_pair *pair, int from, struct list_exchange *exchange,
                   struct lh_prng *prng)
 {
     bool exact = lh_prng_chance(prng, 0.5);
-    *exchange = (struct exchange){.seed = lh_prng_next(prng)};
+    *exchange = (struct list_exchange){.seed = lh_prng_next(prng)};
     exchange->tag = lh_prng_chance(prng, 0.3) ? 0 : lh_prng_next(prng);
     exchange->from.bytes = draw_bytes(prng);
     exchange->to.bytes = exchange->from.bytes;
@@ -160,7 +160,7 @@ static void begin(const struct connection_pair *pair, int from, struct exchange 
     exchange->send = ask(pair->ends[from], &exchange->from, exchange->tag, true);
 }
 
-static void end(struct connection_pair *pair, struct exchange *exchange)
+static void end(struct connection_pair *pair, struct list_exchange *exchange)
 {
     struct lh_result sent = connection_pair_finish(pair, exchange->send);
     struct lh_result received = connection_pair_finish(pair, exchange->recv);
@@ -196,7 +196,7 @@ static void open_pair(struct connection_pair *pair, const char *reliability, con
 static void exchange_lists(const char *reliability, const char *link, uint64_t seed)
 {
     struct connection_pair pair;
-    struct exchange exchanges[IN_FLIGHT];
+    struct list_exchange exchanges[IN_FLIGHT];
     struct lh_prng prng;
     lh_prng_seed(&prng, seed);
     uint32_t chunk_bytes = MTU << lh_prng_below(&prng, 3);
@@ -204,7 +204,7 @@ static void exchange_lists(const char *reliability, const char *link, uint64_t s
            chunk_bytes);
     open_pair(&pair, reliability, link, seed, chunk_bytes);
     for (uint32_t i = 0; i < MESSAGES + IN_FLIGHT; i++) {
-        struct exchange *exchange = &exchanges[i % IN_FLIGHT];
+        struct list_exchange *exchange = &exchanges[i % IN_FLIGHT];
         if (i >= IN_FLIGHT)
             end(&pair, exchange);
         if (i < MESSAGES)
@@ -264,7 +264,7 @@ static void canceled_at_any_moment(void **state)
     (void)state;
     for (unsigned turns = 0; turns < 60; turns += 2) {
         struct connection_pair pair;
-        struct exchange exchange;
+        struct list_exchange exchange;
         struct lh_prng prng;
         lh_prng_seed(&prng, turns);
         open_pair(&pair, schemes[turns / 2 % SCHEMES], BAD_LINK, turns, MTU);

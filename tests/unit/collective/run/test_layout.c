@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-static uint8_t in[4096], out[4096], work[4096];
+static uint8_t input[4096], output[4096], work[4096];
 
 static struct layout layout_of(enum collective collective, uint32_t rank, uint64_t count,
                                size_t block_bytes)
@@ -20,8 +20,8 @@ static struct layout layout_of(enum collective collective, uint32_t rank, uint64
                             .root = 2,
                             .elements = layout_elements(collective, 4, count),
                             .element_bytes = 4,
-                            .in = in,
-                            .out = out,
+                            .in = input,
+                            .out = output,
                             .work = work};
     layout.blocks = layout_blocks(&layout, block_bytes);
     return layout;
@@ -59,8 +59,8 @@ static void test_parts(void **state)
         for (uint32_t b = 0; b < part.count; b++)
             bytes += layout_bytes(&layout, part.first + b);
         assert_int_equal(bytes, 40);
-        assert_ptr_equal(layout_from(&layout, part.first), in + rank * 40);
-        assert_ptr_equal(layout_to(&layout, part.first), rank == 1 ? out : work + rank * 40);
+        assert_ptr_equal(layout_from(&layout, part.first), input + rank * 40);
+        assert_ptr_equal(layout_to(&layout, part.first), rank == 1 ? output : work + rank * 40);
     }
 }
 
@@ -72,8 +72,8 @@ static void check_own(enum collective collective, uint32_t rank, uint64_t bytes,
     uint8_t *to;
     assert_int_equal(layout_own(&layout, &from, &to), bytes);
     if (bytes > 0) {
-        assert_ptr_equal(from, in + from_at);
-        assert_ptr_equal(to, out + to_at);
+        assert_ptr_equal(from, input + from_at);
+        assert_ptr_equal(to, output + to_at);
     }
 }
 
@@ -91,7 +91,7 @@ static void test_own(void **state)
     struct layout in_place = layout_of(COLLECTIVE_ALLGATHER, 1, 10, 12);
     const uint8_t *from;
     uint8_t *to;
-    in_place.in = out + 40;
+    in_place.in = output + 40;
     assert_int_equal(layout_own(&in_place, &from, &to), 0);
 }
 
@@ -101,8 +101,8 @@ static void test_pairs(void **state)
     (void)state;
     assert_int_equal(layout.blocks, 4);
     assert_int_equal(layout_blocks_of_all(&layout), 16);
-    assert_ptr_equal(layout_from(&layout, 1 * 4 + 3), in + 120);
-    assert_ptr_equal(layout_to(&layout, 2 * 4 + 1), out + 80);         /* for this rank */
+    assert_ptr_equal(layout_from(&layout, 1 * 4 + 3), input + 120);
+    assert_ptr_equal(layout_to(&layout, 2 * 4 + 1), output + 80);      /* for this rank */
     assert_ptr_equal(layout_to(&layout, 2 * 4 + 3), work + 320 + 120); /* passes through */
     assert_int_equal(layout_work_bytes(&layout, true), 4 * 160);
     assert_int_equal(layout_work_bytes(&layout, false), 0);

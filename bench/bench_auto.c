@@ -10,9 +10,9 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "model/arrival_watch.h"
-#include "schemes/auto/choice.h"
+#include "model/arrival_model.h"
 #include "report.h"
+#include "schemes/auto_choice.h"
 
 #define SIZES   8u
 #define REPEATS 25u

@@ -22,7 +22,7 @@
 #include <isa-l/erasure_code.h>
 #include <isa-l/raid.h>
 
-#include "base/vzeroupper.h"
+#include "base/bytes.h"
 #include "report.h"
 
 #define K           32u

@@ -14,7 +14,7 @@
 #include "message_memory.h"
 #include "report.h"
 #include "sim_pair.h"
-#include "wire/roce.h"
+#include "wire/roce_packet.h"
 
 #define RATE_BPS   400e9
 #define RTT_S      25e-3

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "base/copy.h"
+#include "base/bytes.h"
 #include "report.h"
 
 #define RUNS        9u

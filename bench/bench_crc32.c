@@ -15,7 +15,7 @@
 #include <time.h>
 
 #include "report.h"
-#include "wire/crc32/crc32.h"
+#include "wire/crc32.h"
 
 #define RUNS         15u
 #define PACKET_BYTES ((size_t)4096)

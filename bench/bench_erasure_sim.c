@@ -23,7 +23,7 @@
 #include "message_memory.h"
 #include "report.h"
 #include "sim_pair.h"
-#include "wire/roce.h"
+#include "wire/roce_packet.h"
 
 #define RTT_S       25e-3
 #define CHUNK       4096.0

@@ -20,7 +20,7 @@
 #include <time.h>
 
 #include "base/prng.h"
-#include "coding/hadamard/kernel.h"
+#include "coding/hadamard/hadamard_kernel.h"
 #include "report.h"
 
 #define TENSOR_BYTES    ((size_t)128 << 20)

@@ -18,7 +18,7 @@
 #include "message_memory.h"
 #include "report.h"
 #include "sim_pair.h"
-#include "wire/roce.h"
+#include "wire/roce_packet.h"
 
 #define KIB         ((size_t)1 << 10)
 #define MIB         ((size_t)1 << 20)

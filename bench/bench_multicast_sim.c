@@ -19,8 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collective/choose/flow_time.h"
-#include "collective/schedule/schedule_table.h"
+#include "collective/choose/schedule_choice.h"
+#include "collective/schedules.h"
 
 #define HOSTS     128u
 #define HOST_BPS  10e9

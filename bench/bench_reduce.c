@@ -15,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "collective/reduce/reduce.h"
+#include "collective/reduce.h"
 #include "report.h"
 
 #define RUNS       15u

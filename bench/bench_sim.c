@@ -11,10 +11,10 @@
  */
 #include <time.h>
 
-#include "netsim/fabric/sim.h"
 #include "longhaul/error.h"
+#include "netsim/fabric/sim_packets.h"
 #include "report.h"
-#include "wire/icrc.h"
+#include "wire/roce_packet.h"
 
 #define MTU     4096u
 #define BATCH   FABRIC_BATCH_MAX

@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "cli/path/tcp_messages.h"
+#include "cli/path/path_loop.h"
 
 #define PIECE_BYTES (256u << 10)
 

@@ -11,8 +11,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "cli/path/loop.h"
-#include "cli/path/tcp_messages.h"
+#include "cli/path/path_loop.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -6,7 +6,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "device/open.h"
+#include "device/device_registry.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -12,7 +12,7 @@
 #define LH_BENCH_BURST_LOSS_H
 
 #include "base/prng.h"
-#include "netsim/fabric/sim.h"
+#include "netsim/fabric/sim_packets.h"
 
 struct burst_loss {
     struct lh_prng prng;

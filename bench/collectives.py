@@ -114,7 +114,7 @@ def references():
 # ---- two sites ---------------------------------------------------------------------------------------------
 
 
-# The path has the first processor to itself, as long as packets are due (cli/path/processors.h).
+# The path has the first processor to itself, as long as packets are due (cli/path/path_line.h).
 PROCESSORS = ",".join(map(str, sorted(os.sched_getaffinity(0))[1:]))
 PINNED = ["taskset", "-c", PROCESSORS] if PROCESSORS else []
 

@@ -15,7 +15,7 @@
 #include <longhaul/longhaul.h>
 
 #include "burst_loss.h"
-#include "netsim/fabric/sim.h"
+#include "netsim/fabric/sim_packets.h"
 
 struct sim_pair_plan {
     const char *scheme;

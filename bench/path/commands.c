@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "commands.h"
 
-#include "cli/path/processors.h"
+#include "cli/path/path_line.h"
 
 #include <errno.h>
 #include <fcntl.h>

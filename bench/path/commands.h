@@ -6,7 +6,7 @@
 #ifndef LH_BENCH_PATH_COMMANDS_H
 #define LH_BENCH_PATH_COMMANDS_H
 
-#include "cli/path/network.h"
+#include "cli/path/path_packets.h"
 
 #include <sched.h>
 #include <sys/types.h>

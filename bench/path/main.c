@@ -8,7 +8,7 @@
 #include "options.h"
 #include "report.h"
 
-#include "cli/path/processors.h"
+#include "cli/path/path_line.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -6,7 +6,7 @@
 #ifndef LH_BENCH_PATH_NAMES_H
 #define LH_BENCH_PATH_NAMES_H
 
-#include "cli/path/network.h"
+#include "cli/path/path_packets.h"
 
 #define PATH_NAME_MAX 64
 

@@ -6,7 +6,7 @@
 #ifndef LH_BENCH_PATH_OPTIONS_H
 #define LH_BENCH_PATH_OPTIONS_H
 
-#include "cli/path/loop.h"
+#include "cli/path/path_loop.h"
 
 #define PATH_CHANGES_MAX 64
 

@@ -6,7 +6,7 @@
 #ifndef LH_BENCH_PATH_REPORT_H
 #define LH_BENCH_PATH_REPORT_H
 
-#include "cli/path/loop.h"
+#include "cli/path/path_loop.h"
 
 #include <stdio.h>
 

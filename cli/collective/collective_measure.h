@@ -1,13 +1,19 @@
 /*
- * kind.h - the collectives that 'longhaul collective' measures: their buffers, and what each element of the
- * result is made of.
+ * collective_measure.h - one collective at one size: checked, warmed up, measured, checked again.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_CLI_COLLECTIVE_KIND_H
-#define LH_CLI_COLLECTIVE_KIND_H
+#ifndef LH_CLI_COLLECTIVE_COLLECTIVE_MEASURE_H
+#define LH_CLI_COLLECTIVE_COLLECTIVE_MEASURE_H
 
 #include <longhaul/collective.h>
+
+/* ---- kind ------------------------------------------------------------------------------------------ */
+
+/*
+ * The collectives that 'longhaul collective' measures: their buffers, and what each element of the
+ * result is made of.
+ */
 
 struct cli_kind {
     const char *name; /* as of lh_collective_schedule() */
@@ -50,11 +56,43 @@ size_t cli_call_elements_min(const struct cli_call *call);
 /* What nccl-tests multiplies size/time by, to get what a link carries. */
 double cli_call_bus_factor(const struct cli_call *call);
 
-/* Element of the result that this rank gets: element *index of rank *source; of a reduction, of each rank. */
-void cli_call_source(const struct cli_call *call, size_t element, uint32_t *source, size_t *index);
+/* ---- measure --------------------------------------------------------------------------------------- */
 
-/* Starts it. A broadcast is of `out`, where the root has its input. */
-int cli_call_start(const struct cli_call *call, struct lh_group *group, const void *in, void *out,
-                   const struct lh_collective_options *options, struct lh_collective **op);
+#define CLI_COLLECTIVE_ITERATIONS_MAX 100000u
+
+struct cli_measure {
+    struct lh_group *group;
+    struct lh_collective_options options;
+    uint32_t iterations, warmup;
+    void *in, *out;   /* large enough for the call */
+    double *times_s;  /* one of each iteration */
+    double *others_s; /* likewise */
+};
+
+struct cli_measured {
+    const char *schedule; /* that ran, a literal */
+    double mean_s, p50_s, p99_s;
+    uint64_t wrong;       /* elements, at all ranks, of two runs; but for what is missing */
+    double missing_share; /* of the results' bytes, mean of ranks and iterations */
+};
+
+/* All ranks call it, and get the same. An iteration begins with a barrier, which is not measured; its time is
+ * the mean over the ranks of that from the call to the end. CLI_PROCEED, or the exit status after reporting
+ * why. */
+int cli_measure(const struct cli_measure *measure, const struct cli_call *call,
+                struct cli_measured *measured);
+
+/* ---- data ------------------------------------------------------------------------------------------ */
+
+/*
+ * What ranks give to a collective, by rank and element, and whether the result is right: each
+ * element of integers exactly, of floats within the rounding of any order of summation.
+ */
+
+/* Fills this rank's input; of a broadcast, the root's `out`. out gets bytes that no result has. */
+void cli_data_fill(const struct cli_call *call, void *in, void *out);
+/* Number of wrong elements of this rank's result. missing: some of it is, so that elements may be 0, and
+ * sums are not compared. */
+uint64_t cli_data_check(const struct cli_call *call, const void *out, bool missing);
 
 #endif

@@ -1,17 +1,17 @@
 /*
- * run.h - a row of the demo, one transfer or some: two processes of this machine, an emulated link
+ * demo_transfers.h - a row of the demo, one transfer or some: two processes of this machine, an emulated link
  * between them.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_CLI_DEMO_RUN_H
-#define LH_CLI_DEMO_RUN_H
+#ifndef LH_CLI_DEMO_DEMO_TRANSFERS_H
+#define LH_CLI_DEMO_DEMO_TRANSFERS_H
 
-#include "cli/file/message.h"
+#include <stdbool.h>
 
 #include <longhaul/connection.h>
 
-#include <stdbool.h>
+#include "cli/file/file_messages.h"
 
 struct cli_demo_run {
     const uint8_t *data; /* what is sent */
@@ -39,7 +39,19 @@ struct cli_demo_outcome {
 /* Starts both processes and waits for them. Call it while this process has no threads. */
 void cli_demo_run(const struct cli_demo_run *run, struct cli_demo_outcome *outcome);
 
-/* Whether what has arrived is the data. */
-bool cli_demo_landing_right(const struct cli_demo_run *run);
+/* ---- tcp ------------------------------------------------------------------------------------------- */
+
+/*
+ * Rows of the demo for the kernel's TCP: its packets cross a path of ours, because the emulated
+ * link is within Longhaul.
+ */
+
+/* The kernel's congestion controls that have a row; NULL at the end. */
+extern const char *const cli_demo_tcp_controls[];
+
+/* Sends the data once over TCP with that congestion control. False: this machine or this link does not
+ * let us, outcome->error says why. */
+bool cli_demo_tcp_run(const struct cli_demo_run *run, const char *control,
+                      struct cli_demo_outcome *outcome);
 
 #endif

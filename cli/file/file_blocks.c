@@ -1,16 +1,244 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cli/file/summary.h"
+#include "cli/file/file_blocks.h"
 
-#include "cli/file/digest.h"
-#include "cli/terminal/diagnostic.h"
-#include "cli/terminal/output.h"
-#include "cli/terminal/terminal.h"
-#include "cli/terminal/wait.h"
+#include <assert.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/types.h>
+#include <time.h>
+#include <xxhash.h>
 
+#include <longhaul/connection.h>
+#include <longhaul/error.h>
 #include <longhaul/units.h>
 
-#include <inttypes.h>
-#include <stdio.h>
+#include "cli/file/file_messages.h"
+#include "cli/terminal/terminal.h"
+
+/* ---- block ring ------------------------------------------------------------------------------------ */
+
+/* Blocks beyond the window: read ahead or written behind. */
+#define CLI_RING_EXTRA 4
+
+static size_t memory_bytes(const struct cli_block_ring *ring)
+{
+    return (size_t)ring->blocks * CLI_BLOCK_BYTES;
+}
+
+/* Memory that is not touched is not used: a small file takes a small part of the ring. */
+static int allocate(struct cli_block_ring *ring)
+{
+    void *memory = mmap(NULL, memory_bytes(ring), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+        return -LH_ENOMEM;
+    ring->memory = memory;
+    ring->requests = calloc(ring->blocks, sizeof *ring->requests);
+    return ring->requests ? 0 : -LH_ENOMEM;
+}
+
+int cli_block_ring_open(struct cli_block_ring *ring, struct lh_connection *connection)
+{
+    struct lh_attr attr;
+    int code = lh_connection_attr(connection, &attr);
+    if (code)
+        return code;
+    uint64_t blocks = (attr.window_bytes + CLI_BLOCK_BYTES - 1) / CLI_BLOCK_BYTES + CLI_RING_EXTRA;
+    /* Requests for control messages are in flight as well. */
+    uint64_t most = LH_REQUESTS_MAX / 2;
+    *ring = (struct cli_block_ring){
+        .connection = connection,
+        .blocks = (uint32_t)(blocks < most ? blocks : most),
+    };
+    code = allocate(ring);
+    if (!code)
+        code = lh_register(connection, ring->memory, memory_bytes(ring), &ring->registered);
+    if (code)
+        cli_block_ring_close(ring);
+    return code;
+}
+
+void cli_block_ring_close(struct cli_block_ring *ring)
+{
+    while (ring->requests && !cli_block_ring_empty(ring))
+        cli_block_ring_release(ring);
+    if (ring->registered)
+        lh_deregister(ring->registered);
+    free(ring->requests);
+    if (ring->memory)
+        munmap(ring->memory, memory_bytes(ring));
+    *ring = (struct cli_block_ring){0};
+}
+
+int cli_block_ring_full(const struct cli_block_ring *ring)
+{
+    return ring->head - ring->tail == ring->blocks;
+}
+
+int cli_block_ring_empty(const struct cli_block_ring *ring)
+{
+    return ring->head == ring->tail;
+}
+
+static uint8_t *block(const struct cli_block_ring *ring, uint64_t index)
+{
+    return ring->memory + (size_t)(index % ring->blocks) * CLI_BLOCK_BYTES;
+}
+
+uint8_t *cli_block_ring_head(const struct cli_block_ring *ring)
+{
+    return block(ring, ring->head);
+}
+
+uint8_t *cli_block_ring_tail(const struct cli_block_ring *ring)
+{
+    return block(ring, ring->tail);
+}
+
+static struct lh_request **request(const struct cli_block_ring *ring, uint64_t index)
+{
+    return &ring->requests[index % ring->blocks];
+}
+
+int cli_block_ring_send(struct cli_block_ring *ring, size_t bytes)
+{
+    assert(!cli_block_ring_full(ring) && bytes <= CLI_BLOCK_BYTES);
+    int code = lh_send(ring->connection, cli_block_ring_head(ring), bytes, ring->registered,
+                       request(ring, ring->head));
+    ring->head += !code;
+    return code;
+}
+
+int cli_block_ring_post(struct cli_block_ring *ring)
+{
+    assert(!cli_block_ring_full(ring));
+    int code = lh_recv(ring->connection, cli_block_ring_head(ring), CLI_BLOCK_BYTES, ring->registered,
+                       request(ring, ring->head));
+    ring->head += !code;
+    return code;
+}
+
+int cli_block_ring_wait(struct cli_block_ring *ring, lh_time timeout_ns, struct lh_result *result)
+{
+    assert(!cli_block_ring_empty(ring));
+    return lh_wait(*request(ring, ring->tail), timeout_ns, result);
+}
+
+void cli_block_ring_cancel(struct cli_block_ring *ring)
+{
+    for (uint64_t i = ring->tail; i < ring->head; i++)
+        lh_cancel(*request(ring, i));
+}
+
+void cli_block_ring_release(struct cli_block_ring *ring)
+{
+    assert(!cli_block_ring_empty(ring));
+    struct lh_request **done = request(ring, ring->tail);
+    lh_request_free(*done);
+    *done = NULL;
+    ring->tail++;
+}
+
+/* ---- digest ---------------------------------------------------------------------------------------- */
+
+int cli_digest_open(struct cli_digest *digest)
+{
+    digest->state = XXH3_createState();
+    if (!digest->state)
+        return -LH_ENOMEM;
+    cli_digest_reset(digest);
+    return 0;
+}
+
+void cli_digest_close(struct cli_digest *digest)
+{
+    XXH3_freeState(digest->state);
+    digest->state = NULL;
+}
+
+void cli_digest_reset(struct cli_digest *digest)
+{
+    XXH3_128bits_reset(digest->state);
+}
+
+void cli_digest_add(struct cli_digest *digest, const void *data, size_t bytes)
+{
+    XXH3_128bits_update(digest->state, data, bytes);
+}
+
+void cli_digest_copy(struct cli_digest *to, const struct cli_digest *from)
+{
+    XXH3_copyState(to->state, from->state);
+}
+
+void cli_digest_get(const struct cli_digest *digest, uint8_t out[CLI_DIGEST_BYTES])
+{
+    XXH128_canonical_t canonical;
+    XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(digest->state));
+    memcpy(out, canonical.digest, CLI_DIGEST_BYTES);
+}
+
+void cli_digest_of(const void *data, size_t bytes, uint8_t out[CLI_DIGEST_BYTES])
+{
+    XXH128_canonical_t canonical;
+    XXH128_canonicalFromHash(&canonical, XXH3_128bits(data, bytes));
+    memcpy(out, canonical.digest, CLI_DIGEST_BYTES);
+}
+
+char *cli_digest_text(const uint8_t digest[CLI_DIGEST_BYTES], char out[CLI_DIGEST_TEXT_MAX])
+{
+    for (unsigned i = 0; i < CLI_DIGEST_BYTES; i++)
+        snprintf(out + (size_t)2 * i, 3, "%02x", digest[i]);
+    return out;
+}
+
+/* ---- attributes ------------------------------------------------------------------------------------ */
+
+#define KNOWN       0x80000000u
+#define MODES       0777u
+#define NS_PER_S    1000000000
+#define SECONDS_MIN (-((int64_t)1 << 31))   /* 1901, the oldest that file systems keep */
+#define SECONDS_MAX ((int64_t)253402300799) /* 9999-12-31, the last with four digits */
+
+struct cli_file_attributes cli_file_attributes_of(mode_t mode, struct timespec written)
+{
+    struct cli_file_attributes attributes = {.known = true, .mode = mode & MODES, .written = written};
+    if (written.tv_sec < SECONDS_MIN)
+        attributes.written = (struct timespec){.tv_sec = SECONDS_MIN};
+    if (written.tv_sec > SECONDS_MAX)
+        attributes.written = (struct timespec){.tv_sec = SECONDS_MAX};
+    return attributes;
+}
+
+void cli_file_attributes_encode(const struct cli_file_attributes *attributes, uint8_t out[CLI_DIGEST_BYTES])
+{
+    assert((attributes->mode & ~MODES) == 0 && attributes->written.tv_nsec < NS_PER_S);
+    cli_put_u64(out, (uint64_t)attributes->written.tv_sec);
+    cli_put_u32(out + 8, (uint32_t)attributes->written.tv_nsec);
+    cli_put_u32(out + 12, (attributes->known ? KNOWN : 0) | attributes->mode);
+}
+
+int cli_file_attributes_decode(const uint8_t in[CLI_DIGEST_BYTES], struct cli_file_attributes *attributes)
+{
+    static const uint8_t none[CLI_DIGEST_BYTES];
+    int64_t seconds = (int64_t)cli_get_u64(in);
+    uint32_t nanoseconds = cli_get_u32(in + 8), mode = cli_get_u32(in + 12);
+    *attributes = (struct cli_file_attributes){.known = false};
+    if (!memcmp(in, none, sizeof none))
+        return 0;
+    if ((mode & ~MODES) != KNOWN || nanoseconds >= NS_PER_S || seconds < SECONDS_MIN ||
+        seconds > SECONDS_MAX)
+        return -LH_EPROTOCOL;
+    *attributes = (struct cli_file_attributes){
+        .known = true, .mode = mode & MODES, .written = {.tv_sec = seconds, .tv_nsec = nanoseconds}};
+    return 0;
+}
+
+/* ---- summary --------------------------------------------------------------------------------------- */
 
 /* A transfer of fewer round trips is over before it could fill a path. */
 #define FEW_ROUND_TRIPS 20u

@@ -1,21 +1,182 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cli/file/partial.h"
+#include "cli/file/file_partial.h"
 
-#include "cli/file/disk_space.h"
-#include "cli/file/final_name.h"
-#include "cli/file/owned_file.h"
-#include "cli/file/whole_io.h"
-
-#include <longhaul/units.h>
-
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/types.h>
+#include <time.h>
 #include <unistd.h>
+
+#include <longhaul/units.h>
+
+#include "cli/file/file_blocks.h"
+#include "cli/file/file_messages.h"
+#include "cli/file/file_names.h"
+
+/* ---- resume ---------------------------------------------------------------------------------------- */
+
+#define RESUME_HEADER  24
+#define HEADER_SIZE_AT 16
+#define RESUME_VERSION 1
+
+static const char magic[8] = {'L', 'H', 'R', 'E', 'S', 'U', 'M', 'E'};
+
+static void make_header(uint64_t size_bytes, uint8_t out[RESUME_HEADER])
+{
+    memcpy(out, magic, sizeof magic);
+    cli_put_u32(out + 8, RESUME_VERSION);
+    cli_put_u32(out + 12, (uint32_t)CLI_BLOCK_BYTES);
+    cli_put_u64(out + HEADER_SIZE_AT, size_bytes);
+}
+
+static uint64_t record_offset(uint64_t block)
+{
+    return RESUME_HEADER + block * CLI_DIGEST_BYTES;
+}
+
+/* Writes the header and truncates after `keep` records. */
+static int cli_resume_start(int sidecar, uint64_t size_bytes, uint64_t keep)
+{
+    uint8_t header[RESUME_HEADER];
+    make_header(size_bytes, header);
+    if (ftruncate(sidecar, (off_t)record_offset(keep)))
+        return -errno;
+    return cli_write_at(sidecar, header, sizeof header, 0);
+}
+
+static int cli_resume_record(int sidecar, uint64_t block, const uint8_t digest[CLI_DIGEST_BYTES])
+{
+    return cli_write_at(sidecar, digest, CLI_DIGEST_BYTES, record_offset(block));
+}
+
+/* 1: it belongs to a file of that size; 0: it does not, perhaps to one of *other_bytes; or -errno. */
+static int is_ours(int sidecar, uint64_t size_bytes, uint64_t *other_bytes)
+{
+    uint8_t header[RESUME_HEADER + CLI_DIGEST_BYTES], expected[RESUME_HEADER];
+    int64_t got = cli_read_at(sidecar, header, sizeof header, 0);
+    if (got < 0)
+        return (int)got;
+    make_header(size_bytes, expected);
+    if (got < RESUME_HEADER || memcmp(header, expected, HEADER_SIZE_AT) != 0)
+        return 0;
+    if (!memcmp(header, expected, sizeof expected))
+        return 1;
+    if (got == (int64_t)sizeof header) /* there is a record */
+        *other_bytes = cli_get_u64(header + HEADER_SIZE_AT);
+    return 0;
+}
+
+/* 1: the block is there, whole, and as its record says (digest has taken it in); 0: it is not; or -errno.
+ */
+static int check_block(int sidecar, int file, uint64_t index, uint8_t *block, struct cli_digest *digest,
+                       uint8_t found[CLI_DIGEST_BYTES])
+{
+    uint8_t record[CLI_DIGEST_BYTES];
+    int64_t got = cli_read_at(sidecar, record, sizeof record, record_offset(index));
+    if (got < 0 || got < CLI_DIGEST_BYTES)
+        return got < 0 ? (int)got : 0;
+    got = cli_read_at(file, block, CLI_BLOCK_BYTES, index * CLI_BLOCK_BYTES);
+    if (got < 0 || (size_t)got < CLI_BLOCK_BYTES)
+        return got < 0 ? (int)got : 0;
+    cli_digest_add(digest, block, CLI_BLOCK_BYTES);
+    cli_digest_get(digest, found);
+    return !memcmp(found, record, sizeof record);
+}
+
+/* Reads the unfinished file as far as its records agree with it, up to blocks_max; block holds
+ * CLI_BLOCK_BYTES. `digest` has then taken in just those blocks. stopped() is asked after each block, and
+ * true ends it with -EINTR. */
+static int cli_resume_check(int sidecar, int file, uint64_t size_bytes, uint64_t blocks_max, uint8_t *block,
+                            struct cli_digest *digest, int (*stopped)(void), struct cli_resume_point *point)
+{
+    uint64_t whole = size_bytes / CLI_BLOCK_BYTES, blocks = blocks_max < whole ? blocks_max : whole;
+    struct cli_digest before;
+    struct cli_resume_point reached = {0};
+    int found = is_ours(sidecar, size_bytes, &reached.other_size_bytes);
+    cli_digest_reset(digest);
+    if (cli_digest_open(&before))
+        return -ENOMEM;
+    /* Ends at the end of the records or of the file, whichever comes first. */
+    while (found == 1 && reached.blocks < blocks) {
+        uint8_t here[CLI_DIGEST_BYTES];
+        cli_digest_copy(&before, digest);
+        found = stopped() ? -EINTR : check_block(sidecar, file, reached.blocks, block, digest, here);
+        if (found != 1) {
+            cli_digest_copy(digest, &before);
+            break;
+        }
+        memcpy(reached.digest, here, sizeof here);
+        reached.blocks++;
+    }
+    cli_digest_close(&before);
+    if (found < 0)
+        return found;
+    *point = reached;
+    return 0;
+}
+
+/* ---- disk space ------------------------------------------------------------------------------------ */
+
+/*
+ * Disk space for a file whose length is claimed ahead: checked at once, set aside as it
+ * arrives.
+ *
+ * A peer that announces a length and sends nothing takes no space from others.
+ */
+
+/* Set aside ahead of what has arrived; long pieces keep the file in one place on disk. */
+#define CLI_DISK_SPACE_STEP ((uint64_t)64 << 20)
+
+#define STAT_BLOCK_BYTES 512u /* of st_blocks, on every file system */
+
+/* Bytes that are free; 0 where it is unknown. */
+static uint64_t cli_disk_space_free(int file)
+{
+    struct statvfs system;
+    return fstatvfs(file, &system) ? 0 : system.f_bavail * system.f_frsize;
+}
+
+/* Whether the file system has room for a file of that length, counting what the file holds already. 0, or
+ * -ENOSPC. 0 where it is unknown: writing fails then. */
+static int cli_disk_space_check(int file, uint64_t size_bytes)
+{
+    struct statvfs system;
+    struct stat status;
+    /* Some network file systems report nothing. */
+    if (fstatvfs(file, &system) || fstat(file, &status) || !system.f_blocks)
+        return 0;
+    uint64_t held = (uint64_t)status.st_blocks * STAT_BLOCK_BYTES;
+    return size_bytes > held && size_bytes - held > system.f_bavail * system.f_frsize ? -ENOSPC : 0;
+}
+
+/* Sets space aside for bytes up to end_bytes, and a step more, of a file of size_bytes; *reserved_bytes: how
+ * far that went already. 0, or -errno. 0 where the file system cannot: writing fails then. */
+static int cli_disk_space_reserve(int file, uint64_t size_bytes, uint64_t end_bytes,
+                                  uint64_t *reserved_bytes)
+{
+    assert(end_bytes <= size_bytes && size_bytes <= INT64_MAX);
+    if (end_bytes <= *reserved_bytes)
+        return 0;
+    uint64_t rest = size_bytes - *reserved_bytes, needed = end_bytes - *reserved_bytes;
+    uint64_t bytes = rest - needed < CLI_DISK_SPACE_STEP ? rest : needed + CLI_DISK_SPACE_STEP;
+    int failed = fallocate(file, FALLOC_FL_KEEP_SIZE, (off_t)*reserved_bytes, (off_t)bytes) ? errno : 0;
+    /* Not every file system can. */
+    if (failed && failed != EOPNOTSUPP && failed != ENOSYS && failed != EINTR)
+        return -failed;
+    *reserved_bytes += bytes;
+    return 0;
+}
+
+/* ---- partial --------------------------------------------------------------------------------------- */
 
 #define NAME_BYTES (CLI_FILE_NAME_MAX + 1)
 /* Opening can meet the very moment in which another process gives the name up; that cannot go on for long.
@@ -223,7 +384,7 @@ bool cli_partial_start(struct cli_partial *partial, uint64_t blocks)
     return true;
 }
 
-bool cli_partial_write(struct cli_partial *partial, uint64_t offset, const void *data, size_t bytes)
+static bool cli_partial_write(struct cli_partial *partial, uint64_t offset, const void *data, size_t bytes)
 {
     int code = cli_disk_space_reserve(partial->file, partial->size_bytes, offset + bytes,
                                       &partial->reserved_bytes);
@@ -237,7 +398,9 @@ bool cli_partial_write(struct cli_partial *partial, uint64_t offset, const void 
     return true;
 }
 
-bool cli_partial_record(struct cli_partial *partial, uint64_t block, const uint8_t digest[CLI_DIGEST_BYTES])
+/* The file up to the end of that block has this digest. */
+static bool cli_partial_record(struct cli_partial *partial, uint64_t block,
+                               const uint8_t digest[CLI_DIGEST_BYTES])
 {
     int code = cli_resume_record(partial->sidecar, block, digest);
     if (code)

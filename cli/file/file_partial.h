@@ -1,26 +1,48 @@
 /*
- * partial.h - a file being received: .NAME.longhaul-partial until it is complete, on disk and verified,
+ * file_partial.h - a file being received: .NAME.longhaul-partial until it is complete, on disk and verified,
  * NAME then.
  *
- * Of a long NAME these names contain the beginning and the digest (name.h). Beside it is
- * .NAME.longhaul-resume (resume.h). Only the receiver's user can read them. The first is locked while
+ * Of a long NAME these names contain the beginning and the digest (file_names.h). Beside it is
+ * .NAME.longhaul-resume. Only the receiver's user can read them. The first is locked while
  * they are written, and every name is taken relative to the open output folder, without following links.
  * Names can be removed or taken by others at any time: what is committed, kept or deleted is the file
  * that is open, never what a name leads to by then.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_CLI_FILE_PARTIAL_H
-#define LH_CLI_FILE_PARTIAL_H
-
-#include "cli/file/digest.h"
-#include "cli/file/message.h"
-#include "cli/file/name.h"
-#include "cli/file/resume.h"
+#ifndef LH_CLI_FILE_FILE_PARTIAL_H
+#define LH_CLI_FILE_FILE_PARTIAL_H
 
 #include <stdbool.h>
 #include <sys/types.h>
 #include <time.h>
+
+#include "cli/file/file_blocks.h"
+#include "cli/file/file_messages.h"
+#include "cli/file/file_names.h"
+
+/* ---- resume ---------------------------------------------------------------------------------------- */
+
+/*
+ * The record file of an unfinished file: its verified blocks.
+ *
+ * A header, then one record for each complete block: the digest of the file from its start to the end
+ * of that block. On resumption the unfinished file is read again and compared, so that nothing is believed
+ * that was not written, whatever ended the first try.
+ *
+ *   0 magic "LHRESUME" | 8 version u32 | 12 block bytes u32 | 16 size of the whole file u64 | 24 records,
+ * 16 bytes each
+ */
+
+/* Calls return 0 or -errno. */
+
+struct cli_resume_point {
+    uint64_t blocks;                  /* that are right, from the start on */
+    uint64_t other_size_bytes;        /* the records are of a file of that size: not of this one; else 0 */
+    uint8_t digest[CLI_DIGEST_BYTES]; /* of those */
+};
+
+/* ---- partial --------------------------------------------------------------------------------------- */
 
 #define CLI_REASON_MAX 240
 
@@ -54,10 +76,6 @@ bool cli_partial_check(struct cli_partial *partial, uint64_t blocks_max, uint8_t
                        struct cli_digest *digest, int (*stopped)(void), struct cli_resume_point *point);
 /* Writing starts after that many blocks; what stood behind them is cut off. */
 bool cli_partial_start(struct cli_partial *partial, uint64_t blocks);
-bool cli_partial_write(struct cli_partial *partial, uint64_t offset, const void *data, size_t bytes);
-/* The file up to the end of that block has this digest. */
-bool cli_partial_record(struct cli_partial *partial, uint64_t block,
-                        const uint8_t digest[CLI_DIGEST_BYTES]);
 /* The next block, or the shorter rest of the file: written, added to the digest of all before it, and
  * recorded. */
 bool cli_partial_append(struct cli_partial *partial, struct cli_digest *digest, uint64_t offset,

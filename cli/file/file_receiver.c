@@ -1,28 +1,51 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cli/file/receiver.h"
+#include "cli/file/file_transfer.h"
 
-#include "cli/file/attributes.h"
-#include "cli/file/block_ring.h"
-#include "cli/file/digest.h"
-#include "cli/file/message.h"
-#include "cli/file/message_io.h"
-#include "cli/file/name.h"
-#include "cli/file/partial.h"
-#include "cli/file/resume.h"
-#include "cli/file/summary.h"
-#include "cli/file/timeouts.h"
-#include "cli/terminal/diagnostic.h"
-#include "cli/terminal/output.h"
-#include "cli/terminal/progress.h"
-#include "cli/terminal/stop.h"
-#include "cli/terminal/terminal.h"
-#include "cli/terminal/wait.h"
-
+#include <arpa/inet.h>
 #include <assert.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/types.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <longhaul/connection.h>
+#include <longhaul/engine.h>
+
+#include "cli/file/file_blocks.h"
+#include "cli/file/file_messages.h"
+#include "cli/file/file_names.h"
+#include "cli/file/file_partial.h"
+#include "cli/options/cli_options.h"
+#include "cli/options/option_values.h"
+#include "cli/options/peer_address.h"
+#include "cli/terminal/progress_display.h"
+#include "cli/terminal/terminal.h"
+
+/* ---- receiver -------------------------------------------------------------------------------------- */
+
+/* Takes one file over a connection, up to its final name on disk. */
+
+struct cli_file_receiver {
+    int folder;    /* open, where files go */
+    bool force;    /* may replace files */
+    bool resume;   /* goes on where an earlier try ended; the sender may ask for that as well */
+    bool dotfiles; /* takes files whose names begin with a dot */
+    mode_t umask;  /* what files may not permit */
+};
+
+enum cli_reception {
+    CLI_RECEPTION_WHOLE,    /* the file is there */
+    CLI_RECEPTION_FAILED,   /* an offered file was not received; reported on stderr and to the sender
+                           */
+    CLI_RECEPTION_STRANGER, /* the peer made no valid offer; reported */
+    CLI_RECEPTION_STOPPED,  /* by a signal */
+};
 
 /* One file being received. Steps return false when the transfer ends, with the reason set. */
 struct reception {
@@ -398,8 +421,9 @@ static void clean_up(struct reception *r)
     cli_file_io_end(&r->verdict_io);
 }
 
-enum cli_reception cli_file_receive(const struct cli_file_receiver *receiver,
-                                    struct lh_connection *connection)
+/* Does not close the connection. Prints a line on stdout for a file that got here. */
+static enum cli_reception cli_file_receive(const struct cli_file_receiver *receiver,
+                                           struct lh_connection *connection)
 {
     struct reception r = {
         .receiver = receiver,
@@ -421,4 +445,238 @@ enum cli_reception cli_file_receive(const struct cli_file_receiver *receiver,
     clean_up(&r);
     assert(r.partial.file < 0 && !r.ring.memory);
     return r.outcome;
+}
+
+/* ---- jobs ------------------------------------------------------------------------------------------ */
+
+/* Files of several senders at once: each connection is served by a thread of its own. */
+
+#define CLI_JOBS_MAX 64u
+
+#define FULL_PAUSE_NS (5 * 1000000L) /* looks for a place this often */
+
+struct job {
+    const struct cli_file_receiver *receiver;
+    struct lh_connection *connection; /* NULL: the place is free */
+    pthread_t thread;
+    _Atomic bool ended; /* the thread does nothing more */
+};
+
+static void *run(void *argument)
+{
+    struct job *job = argument;
+    cli_file_receive(job->receiver, job->connection);
+    lh_close(job->connection);
+    atomic_store(&job->ended, true);
+    return NULL;
+}
+
+/* Frees the places of those that have ended. Returns how many have not. */
+static unsigned reap(struct job *jobs, unsigned count)
+{
+    unsigned running = 0;
+    for (unsigned i = 0; i < count; i++) {
+        if (jobs[i].connection && atomic_load(&jobs[i].ended)) {
+            pthread_join(jobs[i].thread, NULL);
+            jobs[i].connection = NULL;
+        }
+        running += jobs[i].connection != NULL;
+    }
+    return running;
+}
+
+static int start(struct job *job, const struct cli_file_receiver *receiver,
+                 struct lh_connection *connection)
+{
+    *job = (struct job){.receiver = receiver, .connection = connection};
+    int failed = pthread_create(&job->thread, NULL, run, job);
+    if (!failed)
+        return CLI_PROCEED;
+    cli_failed("cannot start a thread for %s: %s", lh_peer_name(connection), strerror(failed));
+    lh_close(connection);
+    job->connection = NULL;
+    return CLI_PROCEED; /* the next one may find a thread */
+}
+
+/* Looks for the next sender, and for a place. Without a transfer a signal ends the process at once. */
+static int serve_next(struct lh_listener *listener, const struct cli_file_receiver *receiver,
+                      struct job *jobs, unsigned count, unsigned running)
+{
+    struct lh_connection *connection;
+    if (running == count) {
+        nanosleep(&(struct timespec){.tv_nsec = FULL_PAUSE_NS}, NULL);
+        return CLI_PROCEED;
+    }
+    int status = running ? cli_listening_look(listener, &connection)
+                         : cli_listening_accept(listener, LH_TIME_NEVER, &connection);
+    if (status != CLI_PROCEED || !connection)
+        return status;
+    while (jobs->connection)
+        jobs++;
+    return start(jobs, receiver, connection);
+}
+
+/* Receives files until a signal, up to `jobs` at once; further senders wait in the listener. Returns the exit
+ * status, when the last file has ended. */
+static int cli_jobs_serve(struct lh_listener *listener, const struct cli_file_receiver *receiver,
+                          unsigned count)
+{
+    struct job jobs[CLI_JOBS_MAX] = {0};
+    int status = CLI_PROCEED;
+    while (status == CLI_PROCEED && !cli_stopped())
+        status = serve_next(listener, receiver, jobs, count, reap(jobs, count));
+    while (reap(jobs, count) > 0)
+        nanosleep(&(struct timespec){.tv_nsec = FULL_PAUSE_NS}, NULL);
+    return cli_stopped() ? cli_stopped() : status;
+}
+
+/* ---- recv ------------------------------------------------------------------------------------------ */
+
+/* Longhaul recv --output DIR [--listen ADDR:PORT] */
+
+#define JOBS_DEFAULT 8u
+
+static int exit_of(enum cli_reception reception)
+{
+    if (reception == CLI_RECEPTION_STOPPED)
+        return cli_stopped();
+    return reception == CLI_RECEPTION_WHOLE ? CLI_EXIT_OK : CLI_EXIT_FAILED;
+}
+
+/* Receives one file. Invalid senders do not count: a stranger that finds the port must not be able to take
+ * the receiver away from its sender. */
+static int serve_one(struct lh_listener *listener, const struct cli_file_receiver *receiver)
+{
+    for (;;) {
+        struct lh_connection *connection;
+        int status = cli_listening_accept(listener, LH_TIME_NEVER, &connection);
+        if (status != CLI_PROCEED)
+            return status;
+        enum cli_reception reception = cli_file_receive(receiver, connection);
+        lh_close(connection);
+        if (cli_stopped())
+            return cli_stopped();
+        if (reception != CLI_RECEPTION_STRANGER)
+            return exit_of(reception);
+    }
+}
+
+/* Without --output: reports the folder before the first file. */
+static void report_folder(void)
+{
+    char path[PATH_MAX];
+    cli_note("writing files to %s (--output selects another folder)",
+             getcwd(path, sizeof path) ? path : ".");
+}
+
+/* jobs 0: one file. */
+static int listen_and_serve(const struct cli_address *address, const struct lh_attr *attr,
+                            const struct cli_file_receiver *receiver, uint32_t jobs, bool says_folder)
+{
+    struct lh_listener *listener;
+    int status = cli_listening_start(address, attr, &listener);
+    if (status != CLI_PROCEED)
+        return status;
+    if (says_folder)
+        report_folder();
+    status = jobs ? cli_jobs_serve(listener, receiver, jobs) : serve_one(listener, receiver);
+    lh_listener_close(listener);
+    return status;
+}
+
+static bool is_numeric(const char *address)
+{
+    struct in6_addr bytes;
+    char host[CLI_ADDRESS_MAX];
+    snprintf(host, sizeof host, "%s", address + (*address == '['));
+    host[strcspn(host, "]")] = '\0';
+    return inet_pton(AF_INET, host, &bytes) == 1 || inet_pton(AF_INET6, host, &bytes) == 1;
+}
+
+/* Where the device is known before there is a sender, all share an engine. An address that names no device of
+ * this machine, such as the wildcard, is none: then each sender has one of its own. */
+static int share_engine(const struct cli_address *address, struct lh_attr *attr)
+{
+    struct lh_engine_attr shared;
+    char device[CLI_ADDRESS_MAX + 4];
+    lh_engine_attr_init(&shared);
+    shared.device = attr->device;
+    if (!attr->device && is_numeric(address->host)) {
+        snprintf(device, sizeof device, "udp:%s", address->host);
+        shared.device = device;
+    }
+    if (!shared.device)
+        return CLI_PROCEED;
+    shared.channels = attr->channels;
+    shared.workers = attr->workers;
+    shared.coders = attr->coders;
+    int code = lh_engine_create(&shared, &attr->engine);
+    return code && attr->device ? cli_library_failed("--device", shared.device, code) : CLI_PROCEED;
+}
+
+static int receive_files(const char *output, const struct cli_address *address, struct lh_attr *attr,
+                         struct cli_file_receiver *receiver, uint32_t jobs)
+{
+    const char *folder = output ? output : ".";
+    char reason[CLI_OUTPUT_FOLDER_REASON_MAX];
+    /* Before the library has threads. */
+    receiver->umask = cli_umask();
+    if (!cli_output_folder_open(folder, &receiver->folder, reason))
+        return cli_failed("%s", reason);
+    int status = jobs ? share_engine(address, attr) : CLI_PROCEED;
+    if (status == CLI_PROCEED)
+        status = listen_and_serve(address, attr, receiver, jobs, !output);
+    lh_engine_destroy(attr->engine);
+    close(receiver->folder);
+    return status;
+}
+
+int cli_recv(int argc, char **argv)
+{
+    const char *output = NULL, *listen_on = ":47910";
+    bool keep = false;
+    uint32_t jobs = 0;
+    struct cli_file_receiver receiver = {.folder = -1};
+    struct cli_connection options;
+    struct cli_address address;
+    struct cli_operands operands;
+    const struct cli_option own[] = {
+        {"output", "DIR", "folder for received files (.)", &output, .kind = CLI_TEXT, .letter = 'o'},
+        {"listen", "[ADDR]:PORT", "listening address; port 0 picks a free one (:47910)", &listen_on,
+         .kind = CLI_TEXT},
+        {"keep", NULL, "receive files until interrupted, instead of one", &keep, .kind = CLI_FLAG},
+        {"jobs", "N", "with --keep: files received at once (8)", &jobs, .kind = CLI_COUNT, .min = 1,
+         .max = CLI_JOBS_MAX},
+        {"force", NULL, "replace existing files", &receiver.force, .kind = CLI_FLAG},
+        {"dotfiles", NULL, "accept names that begin with a dot, such as .profile", &receiver.dotfiles,
+         .kind = CLI_FLAG},
+        {"resume", NULL, "continue interrupted transfers, and keep this one resumable", &receiver.resume,
+         .kind = CLI_FLAG},
+        {.name = NULL},
+    };
+    const struct cli_usage usage = {
+        .command = "recv",
+        .operands = "[--output DIR] [--listen [ADDR]:PORT]",
+        .about = "Receives a file from 'longhaul send'. It is named .NAME.longhaul-partial until it is "
+                 "complete,\n"
+                 "on disk and verified by its digest.",
+        .groups = {own, options.options},
+        .operands_max = 0,
+    };
+    cli_connection_options(&options, CLI_RECEIVES);
+    int status = cli_options_parse(&usage, argc, argv, &operands);
+    if (status == CLI_PROCEED)
+        status = cli_address_parse("--listen", listen_on, CLI_PORT_FILES, true, &address);
+    if (status == CLI_PROCEED && jobs && !keep)
+        status = cli_misused("--jobs %u: one file is received (add --keep)", jobs);
+    if (status == CLI_PROCEED && cli_has_deadline(options.attr.reliability))
+        status = cli_misused(
+            "--reliability %s: a file needs every byte (use a scheme without a deadline, such as "
+            "ec:mds)",
+            options.attr.reliability);
+    if (status != CLI_PROCEED)
+        return status;
+    if (keep && !jobs)
+        jobs = JOBS_DEFAULT;
+    return receive_files(output, &address, &options.attr, &receiver, jobs);
 }

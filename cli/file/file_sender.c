@@ -1,22 +1,127 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cli/file/sender.h"
-
-#include "cli/file/attributes.h"
-#include "cli/file/block_ring.h"
-#include "cli/file/digest.h"
-#include "cli/file/message.h"
-#include "cli/file/message_io.h"
-#include "cli/file/summary.h"
-#include "cli/file/timeouts.h"
-#include "cli/terminal/diagnostic.h"
-#include "cli/terminal/progress.h"
-#include "cli/terminal/stop.h"
-#include "cli/terminal/terminal.h"
-#include "cli/terminal/wait.h"
+#include "cli/file/file_transfer.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <longhaul/connection.h>
+
+#include "cli/file/file_blocks.h"
+#include "cli/file/file_messages.h"
+#include "cli/file/file_names.h"
+#include "cli/options/cli_options.h"
+#include "cli/options/option_values.h"
+#include "cli/options/peer_address.h"
+#include "cli/terminal/progress_display.h"
+#include "cli/terminal/terminal.h"
+
+/* ---- source ---------------------------------------------------------------------------------------- */
+
+static bool give_reason(struct cli_source *source, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static bool give_reason(struct cli_source *source, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(source->reason, sizeof source->reason, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+static const char *kind_of(mode_t mode)
+{
+    if (S_ISDIR(mode))
+        return "a folder";
+    if (S_ISFIFO(mode))
+        return "a pipe";
+    return S_ISSOCK(mode) ? "a socket" : "a device";
+}
+
+static bool check_status(struct cli_source *source, const struct stat *status)
+{
+    if (!S_ISREG(status->st_mode))
+        return give_reason(source, "is %s (only regular files can be sent%s)", kind_of(status->st_mode),
+                           S_ISDIR(status->st_mode) ? "; a folder as an archive: tar"
+                                                    : "; write it to a file first");
+    const char *wrong = cli_file_name_wrong(source->name, strlen(source->name));
+    if (wrong)
+        return give_reason(source, "cannot be sent: the name %s", wrong);
+    source->size_bytes = (uint64_t)status->st_size;
+    source->mode = status->st_mode & 0777;
+    source->written = status->st_mtim;
+    /* Those of /proc and /sys report a size of 0. */
+    char first;
+    if (!source->size_bytes && cli_read_at(source->file, &first, 1, 0) > 0)
+        return give_reason(source, "has no known size (send a copy)");
+    return true;
+}
+
+bool cli_source_open(struct cli_source *source, const char *path)
+{
+    struct stat status;
+    const char *slash = strrchr(path, '/');
+    *source = (struct cli_source){.path = path, .name = slash ? slash + 1 : path, .file = -1};
+    if (!strcmp(path, "-"))
+        return give_reason(source,
+                           "cannot be sent: standard input and pipes are not supported (write the data "
+                           "to a file first; a file of that name: ./-)");
+    /* Not blocking: a pipe without a writer would keep us here. */
+    source->file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (source->file < 0)
+        return give_reason(source, "cannot be opened: %s", strerror(errno));
+    if (fstat(source->file, &status)) {
+        give_reason(source, "cannot be read: %s", strerror(errno));
+    } else if (check_status(source, &status)) {
+        posix_fadvise(source->file, 0, 0, POSIX_FADV_SEQUENTIAL);
+        return true;
+    }
+    cli_source_close(source);
+    return false;
+}
+
+void cli_source_close(struct cli_source *source)
+{
+    if (source->file >= 0)
+        close(source->file);
+    source->file = -1;
+}
+
+bool cli_source_read(struct cli_source *source, uint64_t offset, void *data, size_t bytes)
+{
+    int64_t got = cli_read_at(source->file, data, bytes, offset);
+    if (got < 0)
+        return give_reason(source, "cannot be read: %s", strerror((int)-got));
+    if ((uint64_t)got < bytes)
+        return give_reason(source, "shrank during the transfer");
+    return true;
+}
+
+bool cli_source_unchanged(struct cli_source *source)
+{
+    struct stat status;
+    if (fstat(source->file, &status))
+        return give_reason(source, "cannot be read: %s", strerror(errno));
+    if ((uint64_t)status.st_size == source->size_bytes && status.st_mtim.tv_sec == source->written.tv_sec &&
+        status.st_mtim.tv_nsec == source->written.tv_nsec)
+        return true;
+    return give_reason(source, "changed during the transfer");
+}
+
+/* ---- sender ---------------------------------------------------------------------------------------- */
+
+/* Sends one file over a connection, until the peer confirms that it is in place. */
 
 #define CONTINUE " (longhaul recv --resume and send --resume continue with what the receiver still has)"
 
@@ -301,7 +406,9 @@ static void clean_up(struct delivery *d)
     cli_file_io_end(&d->abort_io);
 }
 
-int cli_file_send_source(struct cli_source *source, struct lh_connection *connection, bool resume)
+/* Does not close the connection. Prints a line on stdout when the file got there, else one on stderr.
+ * Returns the exit status. */
+static int cli_file_send_source(struct cli_source *source, struct lh_connection *connection, bool resume)
 {
     struct delivery d = {.source = source, .connection = connection};
     struct cli_file_message answer;
@@ -321,4 +428,63 @@ int cli_file_send_source(struct cli_source *source, struct lh_connection *connec
     if (there)
         return CLI_EXIT_OK;
     return cli_stopped() ? cli_stopped() : CLI_EXIT_FAILED;
+}
+
+/* ---- send ------------------------------------------------------------------------------------------ */
+
+/* Longhaul send FILE HOST[:PORT] */
+
+static int send_to(struct cli_source *source, const struct cli_address *address,
+                   const struct cli_connection *options, bool resume)
+{
+    struct lh_connection *connection;
+    int status = cli_connect(address, &options->attr, options->wait_ns,
+                             "longhaul recv --keep serves several", &connection);
+    if (status != CLI_PROCEED)
+        return status;
+    cli_stop_at_once(false);
+    status = cli_file_send_source(source, connection, resume);
+    const char *warning = lh_connection_warning(connection);
+    if (warning)
+        cli_note("%s", warning);
+    lh_close(connection);
+    return status;
+}
+
+int cli_send(int argc, char **argv)
+{
+    bool resume = false;
+    struct cli_connection options;
+    struct cli_address address;
+    struct cli_operands operands;
+    struct cli_source source;
+    const struct cli_option own[] = {
+        {.name = "resume",
+         .help = "continue an interrupted transfer, and keep this one resumable",
+         .target = &resume,
+         .kind = CLI_FLAG},
+        {.name = NULL},
+    };
+    const struct cli_usage usage = {
+        .command = "send",
+        .operands = "FILE HOST[:PORT]",
+        .about = "Sends a file to 'longhaul recv' on HOST (port 47910). The file appears there once it is "
+                 "complete,\n"
+                 "on disk and verified by its digest.",
+        .groups = {own, options.options},
+        .operands_min = 2,
+        .operands_max = 2,
+        .operands_taken = "one FILE and one HOST (several files: one at a time, or as an archive)",
+    };
+    cli_connection_options(&options, CLI_CONNECTS);
+    int status = cli_options_parse(&usage, argc, argv, &operands);
+    if (status == CLI_PROCEED)
+        status = cli_address_parse("HOST[:PORT]", operands.text[1], CLI_PORT_FILES, false, &address);
+    if (status != CLI_PROCEED)
+        return status;
+    if (!cli_source_open(&source, operands.text[0]))
+        return cli_failed("%s %s", operands.text[0], source.reason);
+    status = send_to(&source, &address, &options, resume);
+    cli_source_close(&source);
+    return status;
 }

@@ -1,16 +1,19 @@
 /*
- * options.h - a command's options as a table: parsed, checked and explained from the same lines.
+ * cli_options.h - a command's options as a table: parsed, checked and explained from the same lines.
  *
  * "--name VALUE", "--name=VALUE", "-x VALUE" for those with a letter; "--" ends the options. Options and
  * operands may be mixed. Errors are one line on stderr with the value and the remedy.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_CLI_OPTIONS_OPTIONS_H
-#define LH_CLI_OPTIONS_OPTIONS_H
+#ifndef LH_CLI_OPTIONS_CLI_OPTIONS_H
+#define LH_CLI_OPTIONS_CLI_OPTIONS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+#include <longhaul/connection.h>
 
 /* The type that target points at. */
 enum cli_option_kind {
@@ -75,5 +78,16 @@ struct cli_operands {
 /* Reads argv[1] and on. CLI_PROCEED; CLI_EXIT_OK when it was asked for help and printed it; CLI_EXIT_USAGE.
  */
 int cli_options_parse(const struct cli_usage *usage, int argc, char **argv, struct cli_operands *operands);
+
+/* ---- suggest --------------------------------------------------------------------------------------- */
+
+/* The word closest to a mistyped one. */
+
+/* Insertions, deletions and replacements that make one out of the other; words longer than CLI_SUGGEST_MAX
+ * are cut. */
+unsigned cli_distance(const char *one, const char *other);
+
+/* Whether a word is close enough to the typed one to suggest it. */
+int cli_is_close(const char *typed, const char *word);
 
 #endif

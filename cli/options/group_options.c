@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cli/group/options.h"
+#include "cli/options/group_options.h"
 
-#include "cli/options/deadline.h"
-#include "cli/terminal/diagnostic.h"
+#include "cli/options/option_values.h"
+#include "cli/terminal/terminal.h"
 
 #include <longhaul/collective.h>
 #include <longhaul/launch.h>

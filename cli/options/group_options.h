@@ -1,13 +1,14 @@
 /*
- * options.h - the group of all ranks that a launcher has started: options of the commands that are its ranks,
+ * group_options.h - the group of all ranks that a launcher has started: options of the commands that are
+ * its ranks,
  * and its creation.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_CLI_GROUP_OPTIONS_H
-#define LH_CLI_GROUP_OPTIONS_H
+#ifndef LH_CLI_OPTIONS_GROUP_OPTIONS_H
+#define LH_CLI_OPTIONS_GROUP_OPTIONS_H
 
-#include "cli/options/connection.h"
+#include "cli/options/option_values.h"
 
 #include <longhaul/group.h>
 

@@ -1,11 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cli/options/connection.h"
+#include "cli/options/option_values.h"
 
-#include "cli/options/limits.h"
-#include "cli/options/path_file.h"
-
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include <longhaul/connection.h>
+#include <longhaul/error.h>
+#include <longhaul/scheme.h>
+#include <longhaul/units.h>
+
+#include "cli/options/cli_options.h"
+#include "cli/options/peer_address.h"
+#include "cli/terminal/terminal.h"
+
+/* ---- limits ---------------------------------------------------------------------------------------- */
+
+#define CLI_RATE_MAX_BPS UINT64_C(100000000000000)
+
+/* ---- connection ------------------------------------------------------------------------------------ */
 
 #define TIMEOUT_NS (10 * LH_NS_PER_S)
 
@@ -119,4 +136,151 @@ void cli_connection_options(struct cli_connection *connection, unsigned roles)
                   "device", "DEVICE",
                   "udp:ADDRESS or verbs:DEVICE; see 'longhaul devices' (udp on the address in use)",
                   &attr->device, .kind = CLI_TEXT});
+}
+
+/* ---- deadline -------------------------------------------------------------------------------------- */
+
+bool cli_has_deadline(const char *reliability)
+{
+    size_t bytes = strcspn(reliability ? reliability : "", ":,");
+    for (const struct lh_scheme *const *scheme = lh_schemes(); *scheme; scheme++)
+        if ((*scheme)->deadline && strlen((*scheme)->name) == bytes &&
+            memcmp((*scheme)->name, reliability, bytes) == 0)
+            return true;
+    return false;
+}
+
+/* ---- loss list ------------------------------------------------------------------------------------- */
+
+/* Longer than any ratio, or two with dots between them, that make sense. */
+#define PIECE_MAX 64
+
+/* Ten times as much, without the last digit of rounding that would show. */
+static double next_decade(double ratio)
+{
+    char text[PIECE_MAX];
+    snprintf(text, sizeof text, "%.12g", ratio * 10);
+    return strtod(text, NULL);
+}
+
+static int add_share(const char *option, struct cli_loss_list *list, double ratio)
+{
+    if (list->count == CLI_LOSSES_MAX)
+        return cli_misused("--%s: more than %d ratios", option, CLI_LOSSES_MAX);
+    list->ratio[list->count++] = ratio;
+    return CLI_PROCEED;
+}
+
+/* One piece between commas: a share, or from..to. */
+static int parse_shares(const char *option, char *piece, struct cli_loss_list *list)
+{
+    double from, to;
+    char *dots = strstr(piece, "..");
+    if (dots)
+        *dots = 0;
+    if (lh_parse_ratio(piece, &from) || (dots && lh_parse_ratio(dots + 2, &to)))
+        return cli_misused("--%s %s", option, lh_last_error());
+    if (!dots)
+        return add_share(option, list, from);
+    if (!(from > 0) || to < from)
+        return cli_misused("--%s %s..%s: invalid range (example: 1e-6..1e-2)", option, piece, dots + 2);
+    int status = CLI_PROCEED;
+    /* As many rounds as the list has places. */
+    for (double ratio = from; status == CLI_PROCEED && ratio <= to; ratio = next_decade(ratio))
+        status = add_share(option, list, ratio);
+    return status;
+}
+
+int cli_loss_list_parse(const char *option, const char *text, struct cli_loss_list *list)
+{
+    struct cli_loss_list parsed = {0};
+    for (;;) {
+        char piece[PIECE_MAX];
+        size_t length = strcspn(text, ",");
+        if (length >= sizeof piece)
+            return cli_misused("--%s %s: invalid ratio (example: 0,1e-4,1%%)", option, text);
+        memcpy(piece, text, length);
+        piece[length] = 0;
+        int status = parse_shares(option, piece, &parsed);
+        if (status != CLI_PROCEED)
+            return status;
+        if (!text[length])
+            break;
+        text += length + 1;
+    }
+    *list = parsed;
+    return CLI_PROCEED;
+}
+
+void cli_loss_format(double loss, char *out, size_t size)
+{
+    int exponent = loss > 0 ? (int)floor(log10(loss) + 1e-9) : 0;
+    if (loss <= 0 || loss >= 1)
+        snprintf(out, size, "%.3g", loss);
+    else
+        snprintf(out, size, "%.3ge%d", loss / pow(10, exponent), exponent);
+}
+
+/* ---- size list ------------------------------------------------------------------------------------- */
+
+static int parse_size(const char *option, const char *text, uint64_t max_bytes, uint64_t *bytes)
+{
+    char most[LH_FORMAT_MAX];
+    uint64_t parsed;
+    int code = lh_parse_size(text, &parsed);
+    if (code)
+        return cli_misused("--%s %s", option, lh_last_error());
+    lh_format_size(max_bytes, most, sizeof most);
+    if (!parsed || parsed > max_bytes)
+        return cli_misused("--%s %s: out of range (1B to %s)", option, text, most);
+    *bytes = parsed;
+    return CLI_PROCEED;
+}
+
+static int append(const char *option, struct cli_size_list *list, uint64_t bytes)
+{
+    if (list->count == CLI_SIZES_MAX)
+        return cli_misused("--%s: more than %d sizes", option, CLI_SIZES_MAX);
+    list->bytes[list->count++] = bytes;
+    return CLI_PROCEED;
+}
+
+/* One piece between commas: a size, or from..to. */
+static int parse_piece(const char *option, char *piece, uint64_t max_bytes, struct cli_size_list *list)
+{
+    uint64_t from, to;
+    char *dots = strstr(piece, "..");
+    if (dots)
+        *dots = 0;
+    int status = parse_size(option, piece, max_bytes, &from);
+    to = from;
+    if (status == CLI_PROCEED && dots)
+        status = parse_size(option, dots + 2, max_bytes, &to);
+    if (status == CLI_PROCEED && to < from)
+        return cli_misused("--%s %s..%s: invalid range (smaller size first)", option, piece, dots + 2);
+    for (uint64_t bytes = from; status == CLI_PROCEED && bytes <= to; bytes *= 2)
+        status = append(option, list, bytes);
+    return status;
+}
+
+int cli_size_list_parse(const char *option, const char *text, uint64_t max_bytes,
+                        struct cli_size_list *list)
+{
+    struct cli_size_list parsed = {0};
+    for (;;) {
+        char piece[PIECE_MAX];
+        size_t length = strcspn(text, ",");
+        if (length >= sizeof piece)
+            return cli_misused("--%s %s: invalid size (example: 64KiB or 64KiB..64MiB)", option, text);
+        memcpy(piece, text, length);
+        piece[length] = 0;
+        int status = parse_piece(option, piece, max_bytes, &parsed);
+        if (status != CLI_PROCEED)
+            return status;
+        if (!text[length])
+            break;
+        text += length + 1;
+    }
+    *list = parsed;
+    return CLI_PROCEED;
 }

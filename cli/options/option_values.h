@@ -1,14 +1,18 @@
 /*
- * connection.h - the options that several commands share: those that fill a struct lh_attr.
+ * option_values.h - the options that several commands share: those that fill a struct lh_attr.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_CLI_OPTIONS_CONNECTION_H
-#define LH_CLI_OPTIONS_CONNECTION_H
+#ifndef LH_CLI_OPTIONS_OPTION_VALUES_H
+#define LH_CLI_OPTIONS_OPTION_VALUES_H
 
-#include "cli/options/options.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include <longhaul/connection.h>
+
+#include "cli/options/cli_options.h"
 
 /* What a command does with its connection, and so which of the options it has. */
 enum cli_role {
@@ -33,5 +37,61 @@ void cli_connection_options(struct cli_connection *connection, unsigned roles);
 
 /* Help of --reliability: the schemes of the library; partial: those with a deadline, too. Returns out. */
 const char *cli_reliability_help(char out[static CLI_RELIABILITY_HELP_MAX], bool partial);
+
+/* ---- deadline -------------------------------------------------------------------------------------- */
+
+/* Reliability with a deadline: not every byte arrives. */
+
+/* Whether messages of this reliability (NULL: the default) have a deadline. */
+bool cli_has_deadline(const char *reliability);
+
+/* ---- limits ---------------------------------------------------------------------------------------- */
+
+/* Limits and defaults of the connection options, as longhaul(1) lists them. */
+
+#define CLI_KIB ((uint64_t)1 << 10)
+#define CLI_MIB ((uint64_t)1 << 20)
+#define CLI_GIB ((uint64_t)1 << 30)
+
+#define CLI_WINDOW_DEFAULT (64 * CLI_MIB)
+#define CLI_WINDOW_MAX     (64 * CLI_GIB)
+#define CLI_SLOTS_DEFAULT  64u
+#define CLI_SLOTS_MAX      1024u
+#define CLI_SLOT_DEFAULT   (4 * CLI_MIB)
+#define CLI_SLOT_MAX       CLI_GIB
+
+/* ---- loss list ------------------------------------------------------------------------------------- */
+
+/* Shares of lost packets as text: "0,1e-4,1%", or "1e-6..1e-2" in decades. */
+
+#define CLI_LOSSES_MAX 16
+
+struct cli_loss_list {
+    unsigned count;
+    double ratio[CLI_LOSSES_MAX];
+};
+
+/* CLI_PROCEED; or CLI_EXIT_USAGE after reporting the cause for that option. */
+int cli_loss_list_parse(const char *option, const char *text, struct cli_loss_list *list);
+/* As people write one: "0", "1e-5", "2.5e-3"; into out, which is cut at size. */
+void cli_loss_format(double loss, char *out, size_t size);
+
+/* ---- size list ------------------------------------------------------------------------------------- */
+
+/*
+ * Sizes of a sweep as text: "64KiB", "64KiB,1MiB", "64KiB..64MiB" (doubling), or a mix of
+ * those.
+ */
+
+#define CLI_SIZES_MAX 64
+
+struct cli_size_list {
+    unsigned count;
+    uint64_t bytes[CLI_SIZES_MAX];
+};
+
+/* Each size from 1 to max_bytes. CLI_PROCEED; or CLI_EXIT_USAGE after reporting the cause for that option. */
+int cli_size_list_parse(const char *option, const char *text, uint64_t max_bytes,
+                        struct cli_size_list *list);
 
 #endif

@@ -1,18 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cli/options/address.h"
-
-#include "cli/terminal/diagnostic.h"
+#include "cli/options/peer_address.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include <longhaul/connection.h>
+#include <longhaul/error.h>
+
+#include "cli/terminal/terminal.h"
+
+/* ---- address --------------------------------------------------------------------------------------- */
 
 /* Longest name that DNS has, and an address with a scope is shorter. */
 #define HOST_MAX 253
@@ -142,4 +152,195 @@ const char *cli_address_any(void)
     if (fd >= 0)
         close(fd);
     return "[::]";
+}
+
+/* ---- path file ------------------------------------------------------------------------------------- */
+
+/* Of the library's files (history/path_history.h); it writes over no other. */
+#define BEGINNING "# paths of longhaul"
+
+/* False: too long. */
+static bool join(char out[PATH_MAX], const char *folder, const char *name)
+{
+    int bytes = snprintf(out, PATH_MAX, "%s/%s", folder, name);
+    return bytes > 0 && bytes < PATH_MAX;
+}
+
+/* The XDG Base Directory Specification: paths that are not absolute are ignored. */
+static bool cache_folder(char out[PATH_MAX])
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    if (cache && *cache == '/')
+        return snprintf(out, PATH_MAX, "%s", cache) < PATH_MAX;
+    return home && *home == '/' && join(out, home, ".cache");
+}
+
+static const char *default_file(void)
+{
+    static char file[PATH_MAX];
+    char cache[PATH_MAX], folder[PATH_MAX];
+    if (!cache_folder(cache) || !join(folder, cache, "longhaul") || !join(file, folder, "paths"))
+        return NULL;
+    /* What cannot be created is found out where the file cannot be written, which is no error. */
+    (void)mkdir(cache, 0700);
+    (void)mkdir(folder, 0700);
+    return file;
+}
+
+/* Whether the library would leave the file alone, as it is not one of its own. */
+static bool is_foreign(const char *file)
+{
+    struct stat status;
+    char text[sizeof BEGINNING - 1];
+    if (stat(file, &status) || (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)))
+        return false; /* there is none, or no file of anybody's; it is no error */
+    int fd = S_ISREG(status.st_mode) ? open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    ssize_t bytes = fd >= 0 ? read(fd, text, sizeof text) : -1;
+    if (fd >= 0)
+        close(fd);
+    return bytes != 0 && (bytes != (ssize_t)sizeof text || memcmp(text, BEGINNING, sizeof text));
+}
+
+int cli_path_file(const char *given, const char **file)
+{
+    *file = given ? given : default_file();
+    if (!given)
+        return CLI_PROCEED;
+    if (!strcmp(given, "none"))
+        *file = NULL;
+    else if (is_foreign(given))
+        return cli_misused("--path-file %s: not a file of remembered paths (name a new file, or none)",
+                           given);
+    return CLI_PROCEED;
+}
+
+/* ---- connecting ------------------------------------------------------------------------------------ */
+
+#define WAIT_NS (10 * LH_NS_PER_S)
+
+struct busy_notice {
+    bool shown;
+    bool endless;
+};
+
+static bool on_notice(void *context, enum lh_notice notice, const char *text)
+{
+    struct busy_notice *busy = context;
+    if (notice == LH_NOTICE_BUSY && !busy->shown)
+        cli_note("%s: receiver busy, waiting", text);
+    busy->shown = true;
+    return busy->endless;
+}
+
+/* The peer had another client, and took no more. */
+static bool has_closed(int code)
+{
+    bool refused = code == -LH_EHANDSHAKE || code == -LH_EPEER;
+    return refused && (strstr(lh_last_error(), "listener was closed") ||
+                       strstr(lh_last_error(), "listener closed before it answered"));
+}
+
+int cli_connect(const struct cli_address *address, const struct lh_attr *attr, lh_time wait_ns,
+                const char *several, struct lh_connection **connection)
+{
+    struct busy_notice busy = {.endless = !wait_ns};
+    struct lh_attr with_notices = *attr;
+    with_notices.on_notice = on_notice;
+    with_notices.notice_context = &busy;
+    int status = cli_path_file(attr->path_file, &with_notices.path_file);
+    if (status != CLI_PROCEED)
+        return status;
+    int code = lh_connect(address->where, &with_notices, wait_ns ? wait_ns : WAIT_NS, connection);
+    if (has_closed(code))
+        return cli_failed("cannot connect: %s: the remote side served another client and ended (%s)",
+                          address->where, several);
+    if (code)
+        return cli_library_failed("cannot connect", address->where, code);
+    return CLI_PROCEED;
+}
+
+/* ---- listening ------------------------------------------------------------------------------------- */
+
+/* Without this a device that does not exist would be found with the first connection only. */
+static int try_device(const struct lh_attr *attr)
+{
+    struct lh_connection *unused;
+    int code = attr->device ? lh_open(attr, &unused) : 0;
+    if (code)
+        return cli_library_failed("--device", attr->device, code);
+    if (attr->device)
+        lh_close(unused);
+    return CLI_PROCEED;
+}
+
+/* A client whose packets do not arrive: a matter for the user of this side, too. */
+static bool listening_on_notice(void *context, enum lh_notice notice, const char *text)
+{
+    (void)context;
+    if (notice == LH_NOTICE_REFUSED)
+        cli_note("%s", text);
+    return false;
+}
+
+int cli_listening_failed(const struct cli_address *address, int code)
+{
+    static const struct {
+        int error;
+        const char *remedy;
+    } remedies[] = {
+        {EADDRINUSE, "another process listens there; use another port, or port 0 for a free one"},
+        {EADDRNOTAVAIL, "this machine has no such address; use one of its own, or :PORT for all"},
+        {EACCES, "no permission for this port; use one from 1024 on"},
+    };
+    const char *reason = lh_last_error();
+    for (size_t i = 0; i < sizeof remedies / sizeof remedies[0]; i++)
+        if (code == -LH_EADDR && strstr(reason, strerror(remedies[i].error)))
+            return cli_failed("cannot listen: %s (%s)", reason, remedies[i].remedy);
+    return cli_library_failed("cannot listen", address->where, code);
+}
+
+int cli_listening_start(const struct cli_address *address, const struct lh_attr *attr,
+                        struct lh_listener **listener)
+{
+    int status = try_device(attr);
+    if (status != CLI_PROCEED)
+        return status;
+    struct lh_attr with_notices = *attr;
+    with_notices.on_notice = listening_on_notice;
+    int code = lh_listen(address->where, &with_notices, listener);
+    if (code)
+        return cli_listening_failed(address, code);
+    printf("listening on %s:%u\n", *address->host ? address->host : cli_address_any(),
+           lh_listener_port(*listener));
+    cli_output_flush();
+    return CLI_PROCEED;
+}
+
+static int report(struct lh_connection *accepted, int code)
+{
+    if (code)
+        return cli_library_failed("cannot accept connections", "", code);
+    const char *warning = lh_connection_warning(accepted);
+    if (warning)
+        cli_note("%s", warning);
+    return CLI_PROCEED;
+}
+
+int cli_listening_accept(struct lh_listener *listener, lh_time timeout_ns,
+                         struct lh_connection **connection)
+{
+    cli_stop_at_once(true);
+    /* One that came just before. */
+    if (cli_stopped())
+        return cli_stopped();
+    int code = lh_accept(listener, timeout_ns, connection);
+    cli_stop_at_once(false);
+    return report(*connection, code);
+}
+
+int cli_listening_look(struct lh_listener *listener, struct lh_connection **connection)
+{
+    *connection = NULL;
+    int code = lh_accept(listener, CLI_SLICE_NS, connection);
+    return code == -LH_ETIMEDOUT ? CLI_PROCEED : report(*connection, code);
 }

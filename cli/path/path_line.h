@@ -1,5 +1,5 @@
 /*
- * line.h - one direction of a path: a queue, a bottleneck that drains it, and a propagation delay
+ * path_line.h - one direction of a path: a queue, a bottleneck that drains it, and a propagation delay
  * behind.
  *
  * A pure machine: packets and their times in, fates out. A packet that arrives waits until those before
@@ -10,14 +10,36 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_CLI_PATH_LINE_H
-#define LH_CLI_PATH_LINE_H
+#ifndef LH_CLI_PATH_PATH_LINE_H
+#define LH_CLI_PATH_PATH_LINE_H
 
-#include "cli/path/histogram.h"
-
+#include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* ---- histogram ------------------------------------------------------------------------------------- */
+
+/* Times from nanoseconds to hours, counted in buckets of at most 1/16 of their value. */
+
+#define PATH_HISTOGRAM_STEPS   16u
+#define PATH_HISTOGRAM_BUCKETS (48u * PATH_HISTOGRAM_STEPS)
+
+struct path_histogram {
+    uint64_t bucket[PATH_HISTOGRAM_BUCKETS];
+    uint64_t count;
+    int64_t max_ns;
+    double sum_ns;
+};
+
+/* Counts one time; a negative one as 0. */
+void path_histogram_add(struct path_histogram *histogram, int64_t ns);
+/* Of all times counted, in nanoseconds; 0 where there is none. The share is 0 to 1: 0.99 gives p99, as
+ * the upper end of its bucket, at most the largest time. */
+double path_histogram_mean_ns(const struct path_histogram *histogram);
+int64_t path_histogram_quantile_ns(const struct path_histogram *histogram, double share);
+
+/* ---- line ------------------------------------------------------------------------------------------ */
 
 #define PATH_NO_LIMIT UINT64_MAX
 
@@ -70,5 +92,79 @@ struct path_rate_change {
 };
 struct path_rate_change path_line_set_rate(struct path_line *line, int64_t now_ns, uint64_t rate_bps);
 int64_t path_line_moved(const struct path_rate_change *change, int64_t leave_ns);
+
+/* ---- ring ------------------------------------------------------------------------------------------ */
+
+/* Packets in flight, of any size, in the order in which they leave. */
+
+struct path_packet {
+    int64_t leave_ns;
+    uint32_t bytes;
+    uint8_t flow;
+    uint32_t stride; /* to the next one; 0: that is at the start of the ring */
+    uint8_t data[];
+};
+
+struct path_ring {
+    uint8_t *memory;
+    size_t size, packet_max;
+    size_t head, tail; /* equal: empty */
+};
+
+/* For packets of at most packet_max bytes, capacity bytes of them together with struct path_packet,
+ * each rounded up to 16. False: out of memory. */
+bool path_ring_open(struct path_ring *ring, size_t capacity, size_t packet_max);
+void path_ring_close(struct path_ring *ring);
+
+/* Where the next packet may be written, packet_max bytes at its data; NULL: full. path_ring_push()
+ * puts it in. */
+struct path_packet *path_ring_space(struct path_ring *ring);
+void path_ring_push(struct path_ring *ring, struct path_packet *packet);
+/* The oldest packet; NULL: empty. */
+struct path_packet *path_ring_first(const struct path_ring *ring);
+void path_ring_pop(struct path_ring *ring);
+/* The one after it; NULL: it was the last. */
+struct path_packet *path_ring_next(const struct path_ring *ring, const struct path_packet *packet);
+
+/* ---- flows ----------------------------------------------------------------------------------------- */
+
+/*
+ * What each flow of a path got, over time. Flows are told apart by the last byte of the left
+ * end's address.
+ */
+
+#define PATH_FLOWS          256
+#define PATH_INTERVAL_NS    100000000
+#define PATH_INTERVALS      1200 /* what comes after is not counted */
+#define PATH_FLOW_FIRST     11   /* addresses 10.99.0.11 …, and as many at 10.99.0.131 … */
+#define PATH_FLOW_FAR_FIRST 131
+#define PATH_FLOW_FAR       128 /* from here on flows have the longer delay */
+#define PATH_FLOWS_MAX      32
+
+struct path_flows {
+    int64_t started_ns;
+    unsigned intervals; /* that anything was counted in, and those before */
+    uint64_t bytes[PATH_INTERVALS][PATH_FLOWS];
+};
+
+void path_flows_add(struct path_flows *flows, int64_t now_ns, uint8_t flow, uint32_t bytes);
+
+/* ---- processors ------------------------------------------------------------------------------------ */
+
+/*
+ * A processor for the path, the others for what runs at its ends.
+ *
+ * A path that keeps its times spins while packets are due, for as long as a message takes. What the
+ * scheduler puts on that processor meanwhile does not run, and what is measured is that.
+ */
+
+/* Divides processors: the first for the path, the others for its ends. False: there are fewer than two; both
+ * sets are empty then. */
+bool path_processors_divide(const cpu_set_t *all, cpu_set_t *path, cpu_set_t *ends);
+/* Divides those of this process, and moves it to the path's. False: it stays where it was, and `ends` is
+ * empty: there is only one, or the system does not allow it. */
+bool path_processors_take(cpu_set_t *ends);
+/* In a process that is started for an end: moves it to those processors, if there are any. */
+void path_processors_give(const cpu_set_t *ends);
 
 #endif

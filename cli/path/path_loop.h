@@ -1,19 +1,17 @@
 /*
- * loop.h - moves packets between the two ends of a path, each at its time.
+ * path_loop.h - moves packets between the two ends of a path, each at its time.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_CLI_PATH_LOOP_H
-#define LH_CLI_PATH_LOOP_H
-
-#include "cli/path/flows.h"
-#include "cli/path/line.h"
-#include "cli/path/nat.h"
-#include "cli/path/network.h"
-#include "cli/path/packet.h"
-#include "cli/path/ring.h"
+#ifndef LH_CLI_PATH_PATH_LOOP_H
+#define LH_CLI_PATH_PATH_LOOP_H
 
 #include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cli/path/path_line.h"
+#include "cli/path/path_packets.h"
 
 /* What a direction does besides its line. */
 struct path_direction_config {
@@ -64,5 +62,28 @@ void path_close(struct path *path);
 void path_run(struct path *path, int64_t until_ns, const volatile sig_atomic_t *stop);
 /* A new rate of a direction that has one, for what is in its queue, too. */
 void path_set_rate(struct path *path, unsigned side, uint64_t rate_bps);
+
+/* ---- tcp messages ---------------------------------------------------------------------------------- */
+
+/*
+ * Messages over the kernel's TCP, one after the other: what Longhaul is compared with.
+ *
+ * A message is its length, 8 bytes in little-endian order, and that many bytes; the receiver answers
+ * with one byte. The completion time ends with that.
+ */
+
+/* Addresses are numbers, IPv4 or IPv6. Sockets, or -1 and errno. */
+int path_tcp_listen(const char *address, uint16_t port);
+/* from: NULL for any. congestion: of the kernel's list, NULL for its default. */
+int path_tcp_connect(const char *address, uint16_t port, const char *from, const char *congestion);
+
+/* Reads and answers messages on a socket until the peer closes it. landing: where each goes, of that
+ * size, or NULL: nowhere. False and errno: it broke, or was longer. */
+bool path_tcp_answer(int fd, uint8_t *landing, uint64_t landing_bytes);
+/* Sends a message, data or, for NULL, zeros, and waits for the answer; its completion time. False and
+ * errno: it broke. */
+bool path_tcp_send(int fd, const uint8_t *data, uint64_t bytes, int64_t *took_ns);
+/* What a connection has sent, and of that again. */
+bool path_tcp_sent(int fd, uint64_t *bytes, uint64_t *again_bytes);
 
 #endif

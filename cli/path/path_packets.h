@@ -1,19 +1,79 @@
 /*
- * network.h - the two ends of a path: network namespaces, each with a TUN device whose packets this
- * process reads and writes. They live as long as somebody has them open or lives in them.
+ * path_packets.h - what a path sees of an IP packet, and what it changes there.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_CLI_PATH_NETWORK_H
-#define LH_CLI_PATH_NETWORK_H
+#ifndef LH_CLI_PATH_PATH_PACKETS_H
+#define LH_CLI_PATH_PATH_PACKETS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define PATH_DEVICE      "path0"
-#define PATH_IPV4_PREFIX 24
-#define PATH_IPV6_PREFIX 64
+enum { PATH_ECN_NOT_CAPABLE = 0, PATH_ECN_CONGESTION = 3 }; /* RFC 3168; the other two are capable, too */
+
+struct path_packet_view {
+    uint8_t version; /* 4 or 6 */
+    uint8_t ecn;
+    uint8_t protocol; /* IPPROTO_…, of what stands behind the IP header; 0: of a later fragment */
+    bool multicast;   /* what hosts tell their neighbours by themselves */
+    uint16_t payload; /* offset of what follows the IP header */
+    uint8_t from_host, to_host;  /* last bytes of the addresses */
+    uint16_t from_port, to_port; /* of UDP and TCP, else 0 */
+};
+
+/* False: no IP packet. IPv6 extension headers are not followed: their protocol is that of the first. */
+bool path_packet_read(const uint8_t *packet, size_t bytes, struct path_packet_view *view);
+/* Writes the two bits, and corrects the checksum of IPv4. */
+void path_packet_set_ecn(uint8_t *packet, const struct path_packet_view *view, uint8_t ecn);
+
+/* What disappears without a word. */
+struct path_filter {
+    bool udp;             /* all of UDP … */
+    uint16_t but_port;    /* … except from and to this port; 0: no exception */
+    uint32_t above_bytes; /* IP packets that are larger; 0: none */
+};
+
+bool path_filter_drops(const struct path_filter *filter, const struct path_packet_view *view, size_t bytes);
+
+/* ---- nat ------------------------------------------------------------------------------------------- */
+
+/*
+ * A home router before the left end: its IPv4 packets come from another address and port, and
+ * only those that it has written to may answer.
+ *
+ * A pure machine. UDP and TCP; anything else of IPv4 does not pass, IPv6 passes as it is. All that
+ * leaves from one address and port has the same new port (endpoint-independent mapping); an answer must
+ * come from an address and port that something was sent to from there (address- and port-dependent
+ * filtering, RFC 4787). Nothing is forgotten; when the table is full, new flows do not pass.
+ */
+
+#define PATH_NAT_FIRST_PORT 20001
+#define PATH_NAT_FLOWS      1024
+
+struct path_nat_flow {
+    uint8_t protocol;
+    uint8_t host, far_host; /* last bytes of the addresses inside and outside */
+    uint16_t port, far_port;
+    uint16_t public_port;
+};
+
+struct path_nat {
+    unsigned flows, ports;
+    struct path_nat_flow flow[PATH_NAT_FLOWS];
+};
+
+/* Rewrite a packet that the view is of, and the view with it. False: it does not pass. */
+bool path_nat_outbound(struct path_nat *nat, uint8_t *packet, size_t bytes, struct path_packet_view *view);
+bool path_nat_inbound(const struct path_nat *nat, uint8_t *packet, size_t bytes,
+                      struct path_packet_view *view);
+
+/* ---- network --------------------------------------------------------------------------------------- */
+
+/*
+ * The two ends of a path: network namespaces, each with a TUN device whose packets this
+ * process reads and writes. They live as long as somebody has them open or lives in them.
+ */
 
 enum { PATH_LEFT, PATH_RIGHT, PATH_ENDS };
 

@@ -1,20 +1,15 @@
 /*
- * server.c - the receiving side. All numbers of a client are validated.
+ * perf_server.c - the receiving side. All numbers of a client are validated.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "cli/perf/server.h"
+#include "cli/perf/perf_server.h"
 
-#include "cli/file/little_endian.h"
-#include "cli/options/deadline.h"
-#include "cli/options/listening.h"
-#include "cli/perf/control.h"
-#include "cli/perf/message.h"
-#include "cli/perf/perf.h"
-#include "cli/perf/tally.h"
-#include "cli/terminal/diagnostic.h"
-#include "cli/terminal/stop.h"
-#include "cli/terminal/wait.h"
+#include "cli/file/file_messages.h"
+#include "cli/options/option_values.h"
+#include "cli/options/peer_address.h"
+#include "cli/perf/perf_messages.h"
+#include "cli/terminal/terminal.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -1,12 +1,12 @@
 /*
- * server.h - the receiving side of longhaul perf.
+ * perf_server.h - the receiving side of longhaul perf.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_CLI_PERF_SERVER_H
-#define LH_CLI_PERF_SERVER_H
+#ifndef LH_CLI_PERF_PERF_SERVER_H
+#define LH_CLI_PERF_PERF_SERVER_H
 
-#include "cli/options/address.h"
+#include "cli/options/peer_address.h"
 
 #include <longhaul/connection.h>
 

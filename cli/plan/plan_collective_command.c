@@ -1,16 +1,14 @@
 /*
- * collective.c - longhaul plan --collective: options, table, JSON.
+ * plan_collective_command.c - longhaul plan --collective: options, table, JSON.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "cli/plan/collective.h"
+#include "cli/plan/plan_parts.h"
 
-#include "cli/options/options.h"
-#include "cli/plan/choice.h"
+#include "cli/options/cli_options.h"
 #include "cli/results/json.h"
 #include "cli/results/result_file.h"
-#include "cli/terminal/diagnostic.h"
-#include "cli/terminal/table.h"
+#include "cli/terminal/progress_display.h"
 #include "cli/terminal/terminal.h"
 
 #include <longhaul/plan.h>

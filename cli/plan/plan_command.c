@@ -1,24 +1,15 @@
 /*
- * plan.c - longhaul plan: the options.
+ * plan_command.c - longhaul plan: the options.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "cli/plan/plan.h"
+#include "cli/commands.h"
 
-#include "cli/options/limits.h"
-#include "cli/options/options.h"
-#include "cli/plan/collective.h"
-#include "cli/plan/flow_control.h"
-#include "cli/plan/json.h"
-#include "cli/plan/map.h"
-#include "cli/plan/nic/command.h"
-#include "cli/plan/order.h"
-#include "cli/plan/paper_figures.h"
-#include "cli/plan/point.h"
-#include "cli/plan/settings.h"
-#include "cli/plan/table.h"
+#include "cli/options/cli_options.h"
+#include "cli/options/option_values.h"
+#include "cli/plan/plan_parts.h"
 #include "cli/results/result_file.h"
-#include "cli/terminal/diagnostic.h"
+#include "cli/terminal/terminal.h"
 
 #include <assert.h>
 #include <math.h>

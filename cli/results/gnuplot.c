@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli/results/gnuplot.h"
 
-#include "cli/terminal/diagnostic.h"
-#include "cli/terminal/stop.h"
 #include "cli/terminal/terminal.h"
 
 #include <errno.h>

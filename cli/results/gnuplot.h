@@ -6,7 +6,7 @@
 #ifndef LH_CLI_RESULTS_GNUPLOT_H
 #define LH_CLI_RESULTS_GNUPLOT_H
 
-#include "cli/results/folder.h"
+#include "cli/results/result_file.h"
 
 #include <stdbool.h>
 

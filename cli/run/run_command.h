@@ -1,14 +1,18 @@
 /*
- * hosts.h - runs a command of this program as a group: rank 0 here, the others on other machines.
+ * run_command.h - longhaul run: starts a group of processes on this machine.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_CLI_RUN_HOSTS_H
-#define LH_CLI_RUN_HOSTS_H
+#ifndef LH_CLI_RUN_RUN_COMMAND_H
+#define LH_CLI_RUN_RUN_COMMAND_H
 
-#include "cli/run/variables.h"
+#include <stdint.h>
 
-#define CLI_RUN_SHELL "ssh -oBatchMode=yes" /* what asks gets no answer */
+int cli_run(int argc, char **argv);
+
+/* ---- hosts ----------------------------------------------------------------------------------------- */
+
+/* Runs a command of this program as a group: rank 0 here, the others on other machines. */
 
 /* Rank r runs on hosts[r - 1], "[USER@]HOST", by the remote shell: NULL, or with arguments, "ssh -p 2222".
  * words: those behind "longhaul", "distribute" the first; NULL ends them. There, too, the program is found

@@ -1,17 +1,267 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cli/sim/run/figures.h"
-
-#include "cli/perf/samples.h"
-#include "cli/sim/run/across_sites.h"
-
-#include <longhaul/units.h>
+#include "cli/sim/sim_results.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <longhaul/netsim.h>
+#include <longhaul/units.h>
+
+#include "cli/perf/perf_messages.h"
+#include "cli/sim/scenario.h"
+
+/* ---- observation ----------------------------------------------------------------------------------- */
+
 #define PS_PER_S 1e12
+
+void cli_observation_open(struct cli_observation *observation, const struct cli_sim_output *output,
+                          const struct lh_netsim *simulation)
+{
+    *observation = (struct cli_observation){.from_ps = output->from_ps, .to_ps = output->to_ps};
+    if (*output->queues)
+        cli_link_list_find(&observation->links, simulation, output->queues);
+}
+
+bool cli_observation_goes_on(const struct cli_observation *observation)
+{
+    return observation->from_ps != CLI_NO_END && observation->ended_ps < observation->to_ps;
+}
+
+static void read_flows(uint64_t *delivered, const struct lh_netsim *simulation)
+{
+    struct lh_netsim_flow flow;
+    uint64_t flows = lh_netsim_flows_count(simulation);
+    for (uint64_t i = 0; i < flows && !lh_netsim_flow(simulation, i, &flow); i++)
+        delivered[i] = flow.delivered_bytes;
+}
+
+static int begin(struct cli_observation *observation, const struct lh_netsim *simulation, uint64_t now_ps)
+{
+    size_t flows = (size_t)lh_netsim_flows_count(simulation) + 1;
+    observation->before = calloc(flows, sizeof *observation->before);
+    observation->after = calloc(flows, sizeof *observation->after);
+    if (!observation->before || !observation->after)
+        return -LH_ENOMEM;
+    read_flows(observation->before, simulation);
+    observation->begun = true;
+    observation->began_ps = now_ps;
+    return 0;
+}
+
+static int add(struct cli_observation *observation, double bytes)
+{
+    if (observation->count == observation->room) {
+        size_t room = 2 * observation->room + 1024;
+        double *queues = realloc(observation->queues, room * sizeof *queues);
+        if (!queues)
+            return -LH_ENOMEM;
+        observation->queues = queues;
+        observation->room = room;
+    }
+    observation->queues[observation->count++] = bytes;
+    return 0;
+}
+
+int cli_observation_sample(struct cli_observation *observation, const struct lh_netsim *simulation,
+                           uint64_t now_ps)
+{
+    struct lh_netsim_link link;
+    int code = 0;
+    if (!cli_observation_goes_on(observation) || now_ps < observation->from_ps)
+        return 0;
+    if (!observation->begun)
+        code = begin(observation, simulation, now_ps);
+    for (unsigned i = 0; i < observation->links.count && !code; i++)
+        if (!lh_netsim_link(simulation, observation->links.numbers[i], &link))
+            code = add(observation, (double)link.queue_bytes);
+    if (code)
+        return code;
+    read_flows(observation->after, simulation);
+    observation->ended_ps = now_ps;
+    return 0;
+}
+
+/* Jain's index, (sum of x)^2 / (n * sum of x^2), of the flows that were under way all the time: 1 when all
+ * got the same, 1/n when one got everything. */
+static double jain(const struct cli_observation *observation, const struct lh_netsim *simulation)
+{
+    struct lh_netsim_flow flow;
+    double sum = 0, squares = 0, count = 0;
+    uint64_t flows = lh_netsim_flows_count(simulation);
+    for (uint64_t i = 0; i < flows && !lh_netsim_flow(simulation, i, &flow); i++) {
+        if (flow.start_ps > observation->began_ps || flow.done_ps < observation->ended_ps)
+            continue;
+        double got = (double)(observation->after[i] - observation->before[i]);
+        sum += got;
+        squares += got * got;
+        count++;
+    }
+    return squares > 0 ? sum * sum / (count * squares) : NAN;
+}
+
+/* Payload that all flows delivered, of what the links could carry. */
+static double share(const struct cli_observation *observation, const struct lh_netsim *simulation)
+{
+    struct lh_netsim_link link;
+    double bytes = 0, rate_bps = 0;
+    double span_s = (double)(observation->ended_ps - observation->began_ps) / PS_PER_S;
+    uint64_t flows = lh_netsim_flows_count(simulation);
+    for (uint64_t i = 0; i < flows; i++)
+        bytes += (double)(observation->after[i] - observation->before[i]);
+    for (unsigned i = 0; i < observation->links.count; i++)
+        if (!lh_netsim_link(simulation, observation->links.numbers[i], &link))
+            rate_bps += (double)link.rate_bps;
+    return span_s > 0 && rate_bps > 0 ? 8 * bytes / span_s / rate_bps : NAN;
+}
+
+void cli_observation_collect(struct cli_observation *observation, const struct lh_netsim *simulation,
+                             double *value)
+{
+    value[CLI_FIGURE_JAIN] = observation->begun ? jain(observation, simulation) : NAN;
+    value[CLI_FIGURE_SHARE] = observation->begun ? share(observation, simulation) : NAN;
+    value[CLI_FIGURE_QUEUE_MEAN] = value[CLI_FIGURE_QUEUE_P99] = NAN;
+    if (!observation->count)
+        return;
+    cli_samples_sort(observation->queues, observation->count);
+    value[CLI_FIGURE_QUEUE_MEAN] = cli_samples_mean(observation->queues, observation->count);
+    value[CLI_FIGURE_QUEUE_P99] = cli_samples_percentile(observation->queues, observation->count, 0.99);
+}
+
+void cli_observation_close(struct cli_observation *observation)
+{
+    free(observation->queues);
+    free(observation->before);
+    free(observation->after);
+    *observation = (struct cli_observation){.from_ps = CLI_NO_END};
+}
+
+/* ---- operations ------------------------------------------------------------------------------------ */
+
+static uint64_t later(uint64_t one, uint64_t other)
+{
+    return one > other ? one : other;
+}
+
+/* Flows of an operation stand together. Its first start and last end, from flow `next` on; that of the next
+ * operation. An end of UINT64_MAX: it has not ended. */
+static uint64_t next_operation(const struct lh_netsim *simulation, uint64_t next, uint64_t *start_ps,
+                               uint64_t *end_ps)
+{
+    struct lh_netsim_flow first, flow;
+    *start_ps = UINT64_MAX;
+    *end_ps = 0;
+    if (lh_netsim_flow(simulation, next, &first))
+        return next;
+    for (uint64_t flows = lh_netsim_flows_count(simulation);
+         next < flows && !lh_netsim_flow(simulation, next, &flow) && flow.operation == first.operation;
+         next++) {
+        *start_ps = flow.start_ps < *start_ps ? flow.start_ps : *start_ps;
+        *end_ps = later(flow.received_ps, *end_ps);
+    }
+    return next;
+}
+
+int cli_operations_collect(struct cli_operations *operations, const struct lh_netsim *simulation)
+{
+    struct lh_netsim_flow flow;
+    uint64_t flows = lh_netsim_flows_count(simulation), start_ps, end_ps = 0, before_ps = 0;
+    size_t most = 0;
+    *operations = (struct cli_operations){0};
+    for (uint64_t i = 0; i < flows && !lh_netsim_flow(simulation, i, &flow); i++)
+        if (flow.operation != UINT32_MAX)
+            most = flow.operation + 1;
+    operations->seconds = most ? calloc(most, sizeof *operations->seconds) : NULL;
+    if (most && !operations->seconds)
+        return -LH_ENOMEM;
+    for (uint64_t next = 0; operations->count < most; before_ps = end_ps) {
+        next = next_operation(simulation, next, &start_ps, &end_ps);
+        if (end_ps == UINT64_MAX)
+            break;
+        operations->seconds[operations->count++] = (double)(end_ps - later(start_ps, before_ps)) / PS_PER_S;
+    }
+    return 0;
+}
+
+void cli_operations_sum_up(const struct cli_operations *operations, double *values)
+{
+    size_t count = operations->count;
+    double *seconds = operations->seconds;
+    values[CLI_FIGURE_OPERATION_MEAN] = values[CLI_FIGURE_OPERATION_P50] =
+        values[CLI_FIGURE_OPERATION_P99] = values[CLI_FIGURE_OPERATION_MAX] = NAN;
+    if (!count)
+        return;
+    cli_samples_sort(seconds, count);
+    values[CLI_FIGURE_OPERATION_MEAN] = cli_samples_mean(seconds, count);
+    values[CLI_FIGURE_OPERATION_P50] = cli_samples_percentile(seconds, count, 0.5);
+    values[CLI_FIGURE_OPERATION_P99] = cli_samples_percentile(seconds, count, 0.99);
+    values[CLI_FIGURE_OPERATION_MAX] = seconds[count - 1];
+}
+
+void cli_operations_free(struct cli_operations *operations)
+{
+    free(operations->seconds);
+    *operations = (struct cli_operations){0};
+}
+
+/* ---- across sites ---------------------------------------------------------------------------------- */
+
+/* Completion times of flows between sites, and of all as their receivers see them. */
+
+/* Of which flows, and until when they count. */
+struct choice {
+    bool across;   /* only those between sites */
+    bool received; /* until the receiver has the last byte, not until the sender knows */
+    enum cli_figure mean, p99;
+};
+
+static uint64_t end_of(const struct choice *choice, const struct lh_netsim_flow *flow)
+{
+    return choice->received ? flow->received_ps : flow->done_ps;
+}
+
+static void collect(const struct choice *choice, const struct lh_netsim *simulation, double *room,
+                    double *value)
+{
+    struct lh_netsim_flow flow;
+    uint64_t flows = lh_netsim_flows_count(simulation);
+    size_t count = 0;
+    for (uint64_t i = 0; i < flows && !lh_netsim_flow(simulation, i, &flow); i++)
+        if (end_of(choice, &flow) != UINT64_MAX && (flow.across || !choice->across))
+            room[count++] = (double)(end_of(choice, &flow) - flow.start_ps) / PS_PER_S;
+    value[choice->mean] = value[choice->p99] = NAN;
+    if (!count)
+        return;
+    cli_samples_sort(room, count);
+    value[choice->mean] = cli_samples_mean(room, count);
+    value[choice->p99] = cli_samples_percentile(room, count, 0.99);
+}
+
+/* Sets the figures RECEIVED, ACROSS and ACROSS_RECEIVED of value[CLI_FIGURES]; NaN where no such flow is
+ * done. 0, or -LH_ENOMEM. */
+static int cli_across_collect(double *value, const struct lh_netsim *simulation)
+{
+    static const struct choice choices[] = {
+        {false, true, CLI_FIGURE_RECEIVED_MEAN, CLI_FIGURE_RECEIVED_P99},
+        {true, false, CLI_FIGURE_ACROSS_MEAN, CLI_FIGURE_ACROSS_P99},
+        {true, true, CLI_FIGURE_ACROSS_RECEIVED_MEAN, CLI_FIGURE_ACROSS_RECEIVED_P99},
+    };
+    double *room = calloc((size_t)lh_netsim_flows_count(simulation) + 1, sizeof *room);
+    if (!room)
+        return -LH_ENOMEM;
+    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++)
+        collect(&choices[i], simulation, room, value);
+    free(room);
+    return 0;
+}
+
+/* ---- figures --------------------------------------------------------------------------------------- */
+
+_Static_assert(CLI_GROUPS_MAX >= CLI_CLASSES_MAX, "both fit");
 
 /* As it was most likely written: 10kB, not 9.77KiB. */
 static void format_edge(uint64_t bytes, char *out, size_t size)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cli/sim/run/pcap.h"
+#include "cli/sim/sim_results.h"
 
 #include <longhaul/flowcontrol.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cli/sim/report/summary.h"
+#include "cli/sim/sim_report.h"
 
 #include "cli/results/json.h"
-#include "cli/sim/scenario/plan.h"
-#include "cli/terminal/diagnostic.h"
+#include "cli/sim/scenario.h"
+#include "cli/terminal/terminal.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,15 +1,107 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cli/sim/report/table.h"
-
-#include "cli/terminal/table.h"
-#include "cli/terminal/terminal.h"
-
-#include <longhaul/units.h>
+#include "cli/sim/sim_report.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include <longhaul/units.h>
+
+#include "cli/perf/perf_messages.h"
+#include "cli/sim/scenario.h"
+#include "cli/sim/sim_results.h"
+#include "cli/terminal/progress_display.h"
+#include "cli/terminal/terminal.h"
+
+/* ---- mean ------------------------------------------------------------------------------------------ */
+
+double cli_mean_ci95(const double *values, unsigned count, double *half)
+{
+    /* Student's t, two-sided 95 %, for 1 degree of freedom and on. */
+    static const double t95[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+                                 2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
+                                 2.080,  2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042};
+    double mean = cli_samples_mean(values, count), squares = 0;
+    *half = NAN;
+    if (count < 2)
+        return count ? mean : NAN;
+    for (unsigned i = 0; i < count; i++)
+        squares += (values[i] - mean) * (values[i] - mean);
+    unsigned degrees = count - 1;
+    double t = degrees <= sizeof t95 / sizeof t95[0] ? t95[degrees - 1] : 1.96;
+    *half = t * sqrt(squares / degrees / count);
+    return mean;
+}
+
+/* ---- results --------------------------------------------------------------------------------------- */
+
+const struct cli_sim_run *cli_sim_result(const struct cli_sim_results *results, unsigned point,
+                                         unsigned seed)
+{
+    return &results->runs[(size_t)point * results->plan->seeds + seed];
+}
+
+unsigned cli_sim_points(const struct cli_sim_results *results)
+{
+    return (results->done + results->plan->seeds - 1) / results->plan->seeds;
+}
+
+unsigned cli_sim_seeds(const struct cli_sim_results *results, unsigned point)
+{
+    unsigned seeds = results->plan->seeds, left = results->done - point * seeds;
+    return left < seeds ? left : seeds;
+}
+
+/* Durations of all seeds together. */
+static double pooled(const struct cli_sim_results *results, unsigned point, unsigned figure)
+{
+    double values[CLI_FIGURES] = {0};
+    struct cli_operations all = {0};
+    unsigned seeds = cli_sim_seeds(results, point);
+    for (unsigned seed = 0; seed < seeds; seed++)
+        all.count += cli_sim_result(results, point, seed)->figures.operations.count;
+    all.seconds = calloc(all.count + 1, sizeof *all.seconds);
+    if (!all.seconds)
+        return NAN;
+    all.count = 0;
+    for (unsigned seed = 0; seed < seeds; seed++) {
+        const struct cli_operations *some = &cli_sim_result(results, point, seed)->figures.operations;
+        for (size_t i = 0; i < some->count; i++)
+            all.seconds[all.count++] = some->seconds[i];
+    }
+    cli_operations_sum_up(&all, values);
+    cli_operations_free(&all);
+    return values[figure];
+}
+
+static bool is_pooled(unsigned figure)
+{
+    return figure == CLI_FIGURE_OPERATION_P50 || figure == CLI_FIGURE_OPERATION_P99 ||
+           figure == CLI_FIGURE_OPERATION_MAX;
+}
+
+double cli_sim_mean(const struct cli_sim_results *results, unsigned point, unsigned figure, double *half)
+{
+    *half = NAN;
+    if (is_pooled(figure))
+        return pooled(results, point, figure);
+    unsigned seeds = cli_sim_seeds(results, point), known = 0;
+    double *values = calloc(seeds, sizeof *values), mean = NAN;
+    if (!values)
+        return NAN;
+    for (unsigned seed = 0; seed < seeds; seed++) {
+        double value = cli_sim_result(results, point, seed)->figures.value[figure];
+        if (isfinite(value))
+            values[known++] = value;
+    }
+    mean = cli_mean_ci95(values, known, half);
+    free(values);
+    return mean;
+}
+
+/* ---- table ----------------------------------------------------------------------------------------- */
 
 #define VALUE_COLUMNS 22
 
@@ -360,4 +452,95 @@ void cli_sim_report(const struct cli_sim_results *results)
     if (results->plan->axes_count || results->plan->seeds > 1)
         print_speed(results);
     putchar('\n');
+}
+
+/* ---- notes ----------------------------------------------------------------------------------------- */
+
+static bool is_written_down(const char *key)
+{
+    return !strcmp(key, "output.queues") || !strcmp(key, "output.rates") || !strcmp(key, "output.pcap");
+}
+
+/* A share that the library takes and that is above 1. */
+static bool is_overload(const struct cli_sim_plan *plan, unsigned point)
+{
+    double ratio = 0;
+    return !strcmp(cli_sim_plan_text(plan, point, "workload.kind"), "poisson") &&
+           !strcmp(cli_sim_plan_text(plan, point, "workload.load_base"), "line") &&
+           lh_parse_ratio(cli_sim_plan_text(plan, point, "workload.load"), &ratio) == -LH_ERANGE;
+}
+
+void cli_sim_notes_before(const struct cli_sim_plan *plan, bool has_folder)
+{
+    /* Ready scenarios name links for those who give a folder; who names them on the command line wants them
+     * now. */
+    for (unsigned i = 0; i < plan->scenario.count; i++) {
+        const struct cli_setting *setting = &plan->scenario.settings[i];
+        if (!has_folder && !setting->line && is_written_down(setting->key) &&
+            strcmp(setting->value, "none") != 0)
+            cli_note("%s: ignored without --output FOLDER", setting->key);
+    }
+    for (unsigned point = 0; point < plan->points; point++)
+        if (is_overload(plan, point)) {
+            cli_note("workload.load = %s: above the rate of the hosts' links, queues grow without bound",
+                     cli_sim_plan_text(plan, point, "workload.load"));
+            return;
+        }
+}
+
+/* Retransmissions without loss. Of unfinished flows the table gives the cause. */
+static bool is_needless(const double *value)
+{
+    return value[CLI_FIGURE_REPEATED] > 0 && value[CLI_FIGURE_DROPPED] + value[CLI_FIGURE_LOST] <= 0 &&
+           value[CLI_FIGURE_FAILED] + value[CLI_FIGURE_STUCK] <= 0;
+}
+
+static void note_captures(const struct cli_sim_results *results)
+{
+    unsigned runs = 0;
+    uint64_t captured = 0, packets = 0;
+    for (unsigned i = 0; i < results->done; i++) {
+        const struct cli_sim_run *run = &results->runs[i];
+        if (!run->uncaptured)
+            continue;
+        runs++;
+        captured = run->captured;
+        packets = run->captured + run->uncaptured;
+    }
+    if (runs == 1)
+        cli_note("capture.pcap: first %llu of %llu packet%s (raise output.packets for more)",
+                 (unsigned long long)captured, (unsigned long long)packets, cli_plural((double)packets));
+    else if (runs)
+        cli_note("capture.pcap: first %llu packet%s only, in %u of %u runs (raise output.packets for more)",
+                 (unsigned long long)captured, cli_plural((double)captured), runs, results->done);
+}
+
+static void note_repeats(const struct cli_sim_results *results)
+{
+    double repeated = 0, timeouts = 0;
+    unsigned runs = 0;
+    char where[48] = "";
+    for (unsigned i = 0; i < results->done; i++) {
+        const double *value = results->runs[i].figures.value;
+        if (!is_needless(value))
+            continue;
+        runs++;
+        repeated += value[CLI_FIGURE_REPEATED];
+        timeouts += value[CLI_FIGURE_TIMEOUTS];
+    }
+    if (!runs)
+        return;
+    if (results->done > 1)
+        snprintf(where, sizeof where, " in %u of %u runs", runs, results->done);
+    cli_note("%.0f packet%s retransmitted%s without loss: raise %s", repeated, cli_plural(repeated), where,
+             timeouts > 0
+                 ? "transport.rto_min or transport.rto (irn: rto_low and rto_high), or transport.reorder "
+                   "where packets are reordered"
+                 : "transport.reorder, since packets are reordered");
+}
+
+void cli_sim_notes_after(const struct cli_sim_results *results)
+{
+    note_captures(results);
+    note_repeats(results);
 }

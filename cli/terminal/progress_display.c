@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cli/terminal/progress.h"
+#include "cli/terminal/progress_display.h"
 
-#include "cli/terminal/output.h"
-#include "cli/terminal/terminal.h"
-#include "cli/terminal/utf8.h"
-#include "cli/terminal/wait.h"
-
-#include <longhaul/units.h>
-
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#include <longhaul/types.h>
+#include <longhaul/units.h>
+
+#include "cli/terminal/terminal.h"
+#include "cli/terminal/utf8.h"
+
+/* ---- progress -------------------------------------------------------------------------------------- */
 
 #define DRAW_EVERY_NS (100 * LH_NS_PER_MS)
 /* The rate is that of about the last two seconds. */
@@ -88,8 +90,10 @@ static void fit_label(const char *label, size_t columns, char out[LABEL_MAX])
                  skip_characters(label, characters - (shown - head)));
 }
 
-void cli_progress_line(const struct cli_progress *progress, uint64_t done_bytes, unsigned columns,
-                       char *out, size_t size)
+/* The line without colours into out[size], less than columns wide; of a label that does not fit, its head and
+ * its tail. */
+static void cli_progress_line(const struct cli_progress *progress, uint64_t done_bytes, unsigned columns,
+                              char *out, size_t size)
 {
     char done[LH_FORMAT_MAX], total[LH_FORMAT_MAX], rate[LH_FORMAT_MAX] = "", left[LH_FORMAT_MAX] = "";
     char right[5 * LH_FORMAT_MAX], bar[CLI_BAR_MAX] = "", name[LABEL_MAX];
@@ -181,4 +185,70 @@ void cli_progress_clear(struct cli_progress *progress)
     *at = progress->next;
     progress->shown = false;
     cli_output_unlock();
+}
+
+/* ---- table ----------------------------------------------------------------------------------------- */
+
+#define GAP 2
+
+/* Of a title, and more than a cell. */
+#define TITLE_MAX 128
+
+static unsigned width_of(const struct cli_column *column)
+{
+    char shown[TITLE_MAX];
+    unsigned title = cli_text_columns(cli_text_shown(column->title, shown, sizeof shown));
+    return title > column->width ? title : column->width;
+}
+
+/* No blanks at the end of a line: that spoils copies of it. */
+static void print_cell(const struct cli_table *table, const struct cli_column *column, const char *text,
+                       enum cli_colour colour)
+{
+    char shown[TITLE_MAX];
+    text = cli_text_shown(text, shown, sizeof shown);
+    unsigned columns = cli_text_columns(text), width = width_of(column);
+    int pad = width > columns ? (int)(width - columns) : 0;
+    bool coloured = table->colours && colour != CLI_PLAIN;
+    int before = (column == table->columns ? 0 : GAP) + (column->left ? 0 : pad);
+    fprintf(table->out, "%*s%s%s%s", before, "", cli_colour(colour, coloured), text,
+            cli_colour(CLI_PLAIN, coloured));
+    if (column->left && column[1].title)
+        fprintf(table->out, "%*s", pad, "");
+}
+
+void cli_table_titles(const struct cli_table *table)
+{
+    fputs(table->indent, table->out);
+    for (const struct cli_column *column = table->columns; column->title; column++)
+        print_cell(table, column, column->title, CLI_BOLD);
+    fputc('\n', table->out);
+    cli_output_flush();
+}
+
+static unsigned cli_table_width(const struct cli_table *table)
+{
+    unsigned width = 0;
+    for (const struct cli_column *column = table->columns; column->title; column++)
+        width += width_of(column) + (column == table->columns ? 0 : GAP);
+    return width;
+}
+
+void cli_table_rule(const struct cli_table *table)
+{
+    const char *rule = cli_terminal_utf8() ? "─" : "-";
+    fprintf(table->out, "%s%s", table->indent, cli_colour(CLI_DIM, table->colours));
+    for (unsigned i = cli_table_width(table); i; i--)
+        fputs(rule, table->out);
+    fprintf(table->out, "%s\n", cli_colour(CLI_PLAIN, table->colours));
+    cli_output_flush();
+}
+
+void cli_table_row(const struct cli_table *table, const struct cli_cell *cells)
+{
+    fputs(table->indent, table->out);
+    for (unsigned i = 0; table->columns[i].title; i++)
+        print_cell(table, &table->columns[i], cells[i].text, cells[i].colour);
+    fputc('\n', table->out);
+    cli_output_flush();
 }

@@ -1,13 +1,19 @@
 /*
- * progress.h - a bar on stderr with share, rate and time left; nothing where stderr is not a terminal.
+ * progress_display.h - a bar on stderr with share, rate and time left; nothing where stderr is not a
+ * terminal.
  * Several are lines below each other. Calls may come from any thread.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_CLI_TERMINAL_PROGRESS_H
-#define LH_CLI_TERMINAL_PROGRESS_H
+#ifndef LH_CLI_TERMINAL_PROGRESS_DISPLAY_H
+#define LH_CLI_TERMINAL_PROGRESS_DISPLAY_H
+
+#include <stdbool.h>
+#include <stdio.h>
 
 #include <longhaul/types.h>
+
+#include "cli/terminal/terminal.h"
 
 struct cli_progress {
     const char *label;
@@ -38,9 +44,35 @@ void cli_progress_bar(double share, unsigned columns, char out[CLI_BAR_MAX]);
 /* "1:05 left" */
 void cli_progress_left(double seconds, char *out, size_t size);
 
-/* The line without colours into out[size], less than columns wide; of a label that does not fit, its head and
- * its tail. */
-void cli_progress_line(const struct cli_progress *progress, uint64_t done_bytes, unsigned columns,
-                       char *out, size_t size);
+/* ---- table ----------------------------------------------------------------------------------------- */
+
+/* Rows of text under titles, each printed as soon as it is there. */
+
+/* Bytes of one cell, with the final zero. */
+#define CLI_CELL_MAX    48
+#define CLI_COLUMNS_MAX 20
+
+struct cli_column {
+    const char *title; /* NULL ends the list */
+    unsigned width;    /* a wider title widens it; columns stand two apart */
+    bool left;         /* aligned left, else right */
+};
+
+struct cli_cell {
+    char text[CLI_CELL_MAX];
+    enum cli_colour colour;
+};
+
+struct cli_table {
+    const struct cli_column *columns;
+    FILE *out;
+    const char *indent;
+    bool colours;
+};
+
+void cli_table_titles(const struct cli_table *table);
+/* A line under the titles, as wide as the table. */
+void cli_table_rule(const struct cli_table *table);
+void cli_table_row(const struct cli_table *table, const struct cli_cell *cells);
 
 #endif

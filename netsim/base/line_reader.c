@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/decimal.h"
 #include "base/error.h"
+#include "base/units.h"
 
 void netsim_line_reader_init(struct netsim_line_reader *reader, const char *key,
                              const struct netsim_text *text)

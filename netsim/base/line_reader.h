@@ -12,7 +12,7 @@
 
 #include <longhaul/error.h>
 
-#include "netsim/base/config.h"
+#include "netsim/base/netsim_config.h"
 
 #define NETSIM_LINE_BYTES_MAX 512u /* without the comment */
 #define NETSIM_LINE_WORDS_MAX 24u

@@ -1,14 +1,14 @@
 /*
- * config.h - everything that one simulation is made of, checked, in numbers. keys.c sets it from text.
+ * netsim_config.h - everything that one simulation is made of, checked, in numbers. keys.c sets it from text.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_NETSIM_BASE_CONFIG_H
-#define LH_NETSIM_BASE_CONFIG_H
+#ifndef LH_NETSIM_BASE_NETSIM_CONFIG_H
+#define LH_NETSIM_BASE_NETSIM_CONFIG_H
 
 #include <longhaul/link.h>
 
-#include "netsim/base/time.h"
+#include "netsim/base/netsim_time.h"
 
 #define NETSIM_SCHEMES_BYTES    256u
 #define NETSIM_COLLECTIVE_BYTES 32u
@@ -120,7 +120,7 @@ enum netsim_transport_kind {
     NETSIM_SR,       /* selective repeat: timeouts by the measured round trip, tolerance for reordering */
     NETSIM_IRN,      /* as a NIC would do it (Mittal et al. 2018): two fixed timeouts, no tolerance */
     NETSIM_GBN,      /* go-back-N, as RoCE NICs did: the receiver takes packets in order only */
-    NETSIM_LONGHAUL, /* the real protocol, see protocol.h */
+    NETSIM_LONGHAUL, /* the real protocol, see sim_protocol.h */
     NETSIM_XP,       /* nothing is repeated; messages end with what has come, see xp.h */
 };
 
@@ -212,8 +212,8 @@ struct netsim_workload_config {
     double load;            /* poisson: payload offered, as a share of load_base_bps of each sending host */
     uint64_t load_base_bps; /* 0: the host's cable */
     netsim_time duration_ps;                  /* poisson: arrivals end */
-    struct netsim_text sizes;                 /* poisson: CDF (cdf.h); not given: `bytes` each */
-    struct netsim_text flows;                 /* flow list (flow_file.h) */
+    struct netsim_text sizes;                 /* poisson: CDF (workload.h); not given: `bytes` each */
+    struct netsim_text flows;                 /* flow list (workload.h) */
     char collective[NETSIM_COLLECTIVE_BYTES]; /* "allreduce", ... */
     char schedule[NETSIM_COLLECTIVE_BYTES];   /* "ring", ...; "default" */
     uint64_t block_bytes; /* collective: a flow has as many blocks as fit in that; 0: see the key */

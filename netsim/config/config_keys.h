@@ -1,316 +1,87 @@
 /*
- * key_table.h - every key in one line or two: name, kind for people, default, help; then how it is read.
- *
- *   X(name, kind, default, help, value kind, field, min, max, words, what the first stands for)
- *
- * The default is read like any other value. Sections stand together; their order is that of the help.
+ * config_keys.h - the keys of a configuration: their names, and how each is read.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_NETSIM_CONFIG_KEY_TABLE_H
-#define LH_NETSIM_CONFIG_KEY_TABLE_H
+#ifndef LH_NETSIM_CONFIG_CONFIG_KEYS_H
+#define LH_NETSIM_CONFIG_CONFIG_KEYS_H
 
-#include "netsim/base/config.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-#define NETSIM_TOPOLOGY_KINDS "two-hosts|dumbbell|leaf-spine|fat-tree|two-datacenters|datacenters|file"
-#define NETSIM_WORKLOAD_KINDS "permutation|incast|all-to-all|flows|poisson|collective"
+#include <longhaul/netsim.h>
 
-#define NETSIM_SPAN_MAX  (3600 * NETSIM_PS_PER_S) /* as for links: an hour */
-#define NETSIM_BURST_MAX ((uint64_t)1 << 30)      /* all of its packets are alive at once */
-#define NETSIM_BYTES_MAX ((uint64_t)1 << 44)      /* of what can be held somewhere */
+#include "netsim/base/netsim_config.h"
 
-#define NETSIM_TOPOLOGY_KEYS(X)                                                                            \
-    X("topology.kind", NETSIM_TOPOLOGY_KINDS, "two-hosts",                                                 \
-      "how hosts and switches are connected; a fat tree has k^3/4 hosts, a datacenter is a fat tree",      \
-      CHOICE, topology.kind, 0, 0, NULL, 0)                                                                \
-    X("topology.hosts", "count", "4",                                                                      \
-      "of a dumbbell on each side; below each leaf; datacenters: below each ToR", COUNT, topology.hosts,   \
-      1, 65536, NULL, 0)                                                                                   \
-    X("topology.leaves", "count", "4", "leaf-spine: switches with hosts", COUNT, topology.leaves, 1,       \
-      65536, NULL, 0)                                                                                      \
-    X("topology.spines", "count", "4", "leaf-spine: switches above them", COUNT, topology.spines, 1, 4096, \
-      NULL, 0)                                                                                             \
-    X("topology.k", "count", "4", "fat-tree, datacenters: ports of each switch, an even number", COUNT,    \
-      topology.k, 2, 64, NULL, 0)                                                                          \
-    X("topology.sites", "count", "3", "datacenters: number of sites, in a line: a, b, c", COUNT,           \
-      topology.sites, 2, NETSIM_SITES_MAX, NULL, 0)                                                        \
-    X("topology.rate", "rate", "100Gbit", "of every cable that has no other rate", RATE,                   \
-      topology.rate_bps, NETSIM_RATE_MIN, NETSIM_RATE_MAX, NULL, 0)                                        \
-    X("topology.core_rate", "rate", "same", "dumbbell: the middle cable; leaf-spine: leaf to spine", RATE, \
-      topology.core_rate_bps, NETSIM_RATE_MIN, NETSIM_RATE_MAX, "same", 0)                                 \
-    X("topology.long_rate", "rate", "full",                                                                \
-      "datacenters: a long cable; full: as much as the cores of a site together", RATE,                    \
-      topology.long_rate_bps, NETSIM_RATE_MIN, NETSIM_RATE_MAX, "full", 0)                                 \
-    X("topology.delay", "time", "1us", "of every cable that has no other delay, one way", TIME,            \
-      topology.delay_ps, 0, NETSIM_SPAN_MAX, NULL, 0)                                                      \
-    X("topology.core_delay", "time", "same", "dumbbell: the middle cable; leaf-spine: leaf to spine",      \
-      TIME, topology.core_delay_ps, 0, NETSIM_SPAN_MAX, "same", NETSIM_NEVER)                              \
-    X("topology.long_delay", "time", "12.5ms", "datacenters: a long cable, one way; or as 2500km", TIME,   \
-      topology.long_delay_ps, 0, NETSIM_SPAN_MAX, NULL, 0)                                                 \
-    X("topology.link", "link", "none",                                                                     \
-      "faults such as loss=1e-4,burst=8 of the only, middle or long cable, or of all between switches",    \
-      FAULTS, topology.faults, 0, 0, NULL, 0)                                                              \
-    X("topology.change_rate", "rate", "none", "of the same cables, from change_from on, for change_for",   \
-      RATE, topology.change_rate_bps, NETSIM_RATE_MIN, NETSIM_RATE_MAX, "none", 0)                         \
-    X("topology.change_from", "time", "0", "when these cables change their rate", TIME,                    \
-      topology.change_from_ps, 0, NETSIM_SPAN_MAX, NULL, 0)                                                \
-    X("topology.change_for", "time", "ever", "how long", TIME, topology.change_for_ps, 1, NETSIM_SPAN_MAX, \
-      "ever", NETSIM_NEVER)                                                                                \
-    X("topology.file", "file", "", "file: hosts, switches and cables", FILE, topology.file, 0, 0, NULL, 0)
+/* ---- key value ------------------------------------------------------------------------------------- */
 
-#define NETSIM_SWITCH_KEYS(X)                                                                              \
-    X("switch.buffer", "size", "16MiB", "of each switch, shared by its ports", SIZE,                       \
-      switches.buffer_bytes, 1, NETSIM_BYTES_MAX, NULL, 0)                                                 \
-    X("switch.queue", "size", "none", "longest queue of a port and priority; what exceeds it is dropped",  \
-      SIZE, switches.queue_bytes, 1, NETSIM_BYTES_MAX, "none", 0)                                          \
-    X("switch.alpha", "number", "none",                                                                    \
-      "limit of a queue, as a multiple (above 0) of the free buffer; none: no such limit", NUMBER,         \
-      switches.alpha, 0, 65536, "none", 0)                                                                 \
-    X("switch.ecn_min", "size", "0", "queues shorter than this mark no packet", SIZE,                      \
-      switches.ecn_min_bytes, 0, NETSIM_BYTES_MAX, NULL, 0)                                                \
-    X("switch.ecn_max", "size", "none", "queues from here on mark every packet; none: nothing is marked",  \
-      SIZE, switches.ecn_max_bytes, 1, NETSIM_BYTES_MAX, "none", 0)                                        \
-    X("switch.ecn_probability", "ratio", "1", "of marking, just below ecn_max; from ecn_min on it rises",  \
-      RATIO, switches.ecn_probability, 0, 1, NULL, 0)                                                      \
-    X("switch.ecn_rate", "rate", "same",                                                                   \
-      "ecn_min and ecn_max are of ports of this rate, others in proportion", RATE, switches.ecn_rate_bps,  \
-      NETSIM_RATE_MIN, NETSIM_RATE_MAX, "same", 0)                                                         \
-    X("switch.routing", "ecmp|spray", "ecmp", "each flow keeps its path, or each packet draws one",        \
-      SWITCH, switches.spray, 0, 0, NULL, 0)                                                               \
-    X("switch.pfc", "off|on", "off", "priority flow control: pause the sender instead of dropping",        \
-      SWITCH, switches.pfc, 0, 0, NULL, 0)                                                                 \
-    X("switch.xoff", "size", "128KiB", "PFC: pauses the port whose packets occupy more than this", SIZE,   \
-      switches.pfc_xoff_bytes, 1, NETSIM_BYTES_MAX, NULL, 0)                                               \
-    X("switch.xon", "size", "96KiB", "PFC: resumes at this", SIZE, switches.pfc_xon_bytes, 0,              \
-      NETSIM_BYTES_MAX, NULL, 0)                                                                           \
-    X("switch.pfc_alpha", "number", "none",                                                                \
-      "PFC: or above this multiple of the free buffer, if that is more", NUMBER, switches.pfc_alpha, 0,    \
-      65536, "none", 0)                                                                                    \
-    X("switch.pfc_refresh", "time", "none",                                                                \
-      "PFC: a pause ends after 65535 quanta, and is refreshed in this time; none: it lasts until resumed", \
-      TIME, switches.pfc_refresh_ps, 100 * NETSIM_PS_PER_NS, NETSIM_PS_PER_S, "none", 0)                   \
-    X("switch.credits", "size", "none",                                                                    \
-      "credits in place of PFC: the buffer of each link; none: no credits", SIZE, switches.credit_bytes,   \
-      1, NETSIM_BYTES_MAX, "none", 0)                                                                      \
-    X("switch.credit_step", "size", "packet",                                                              \
-      "credits: announced when this much is newly free; packet: a full packet", SIZE,                      \
-      switches.credit_step_bytes, 1, NETSIM_BYTES_MAX, "packet", 0)
+/* The values of configuration keys: from words to numbers, with their ranges. */
 
-#define NETSIM_LONG_KINDS "same|none|pfc|bifrost|cbfc|swing"
+/* How a value is written, and the type of its field. */
+enum netsim_value_kind {
+    NETSIM_VALUE_SIZE,       /* uint64_t, bytes */
+    NETSIM_VALUE_SIZE32,     /* uint32_t, bytes */
+    NETSIM_VALUE_RATE,       /* uint64_t, bit/s */
+    NETSIM_VALUE_TIME,       /* netsim_time; also a distance: light in fibre needs 5 us a km */
+    NETSIM_VALUE_RATIO,      /* double; 30% or 0.3 */
+    NETSIM_VALUE_NUMBER,     /* double */
+    NETSIM_VALUE_COUNT,      /* uint32_t */
+    NETSIM_VALUE_PRIORITY,   /* uint8_t */
+    NETSIM_VALUE_SWITCH,     /* bool: the second of the choices is true */
+    NETSIM_VALUE_CHOICE,     /* an enum from 0, in the order of the choices */
+    NETSIM_VALUE_FAULTS,     /* struct lh_link_spec without rate and delay */
+    NETSIM_VALUE_PAIRS,      /* struct netsim_pairs */
+    NETSIM_VALUE_CONGESTION, /* struct netsim_congestion_config */
+    NETSIM_VALUE_TEXT,       /* char[max], checked when the simulation is created */
+    NETSIM_VALUE_FILE,       /* struct netsim_text */
+};
 
-#define NETSIM_LONG_KEYS(X)                                                                                \
-    X("long.flow_control", NETSIM_LONG_KINDS, "same",                                                      \
-      "of links between sites; same: these links and their switches are like any other", CHOICE,           \
-      longs.control, 0, 0, NULL, 0)                                                                        \
-    X("long.buffer", "size", "auto", "of such a link at its far end; auto: what the flow control needs",   \
-      SIZE, longs.buffer_bytes, 1, NETSIM_BYTES_MAX, "auto", 0)                                            \
-    X("long.port_buffer", "size", "shared",                                                                \
-      "of each other port of the switches there; shared: switch.buffer of all", SIZE, longs.port_bytes, 1, \
-      NETSIM_BYTES_MAX, "shared", 0)                                                                       \
-    X("long.xoff", "size", "auto",                                                                         \
-      "pfc: pauses above; auto: the buffer less its headroom; swing: of the relay", SIZE,                  \
-      longs.xoff_bytes, 1, NETSIM_BYTES_MAX, "auto", 0)                                                    \
-    X("long.xon", "size", "auto", "pfc, swing: resumes at this; auto: at xoff", SIZE, longs.xon_bytes, 1,  \
-      NETSIM_BYTES_MAX, "auto", 0)                                                                         \
-    X("long.overbook", "number", "1",                                                                      \
-      "bifrost, cbfc: share out this multiple of the buffer; what exceeds it is dropped", NUMBER,          \
-      longs.overbook, 1, 65536, NULL, 0)                                                                   \
-    X("long.drift", "time", "0",                                                                           \
-      "the delay of such a link goes up by this in half a drift_period, and down again", TIME,             \
-      longs.drift_ps, 0, NETSIM_PS_PER_S, NULL, 0)                                                         \
-    X("long.drift_period", "time", "1s", "of the drift; more than twice as long", TIME,                    \
-      longs.drift_period_ps, NETSIM_PS_PER_NS, NETSIM_SPAN_MAX, NULL, 0)                                   \
-    X("long.slot", "time", "10us", "bifrost: a pause is decided on once in this time, T", TIME,            \
-      longs.slot_ps, NETSIM_PS_PER_NS, NETSIM_PS_PER_S, NULL, 0)                                           \
-    X("long.delta", "size", "auto", "bifrost: what the link carries in a round trip", SIZE,                \
-      longs.delta_bytes, 1, NETSIM_BYTES_MAX, "auto", 0)                                                   \
-    X("long.leak_slots", "count", "1", "bifrost: packets of headroom for late pauses, k", COUNT,           \
-      longs.leak_slots, 1, 1000000, NULL, 0)                                                               \
-    X("long.guard", "count", "none",                                                                       \
-      "bifrost: the sender pauses after this many slots without a frame; each slot then has one", COUNT,   \
-      longs.guard_slots, 1, 1000, "none", 0)                                                               \
-    X("long.incoming", "granted|arrived", "granted",                                                       \
-      "bifrost: F loses what was granted (proof) or what arrives (as printed)", SWITCH, longs.by_arrivals, \
-      0, 0, NULL, 0)                                                                                       \
-    X("long.grants", "printed|even", "printed",                                                            \
-      "bifrost: what has arrived leaves F after a slot's grant (as printed) or before it", SWITCH,         \
-      longs.even_grants, 0, 0, NULL, 0)                                                                    \
-    X("long.credits", "ideal|12bit", "ideal", "cbfc: without or with the limit of InfiniBand's 12 bits",   \
-      SWITCH, longs.credits_12bit, 0, 0, NULL, 0)                                                          \
-    X("long.credit_step", "size", "packet",                                                                \
-      "cbfc: credits are announced when this much is newly free; packet: a full packet", SIZE,             \
-      longs.credit_step_bytes, 1, NETSIM_BYTES_MAX, "packet", 0)                                           \
-    X("long.relay", "forward|threshold", "forward",                                                        \
-      "swing: the relay passes pauses on, or pauses by long.xoff", SWITCH, longs.relay_threshold, 0, 0,    \
-      NULL, 0)                                                                                             \
-    X("long.pfc_refresh", "time", "same", "pfc, swing: as switch.pfc_refresh, of the long link", TIME,     \
-      longs.pfc_refresh_ps, 100 * NETSIM_PS_PER_NS, NETSIM_PS_PER_S, "same|none", NETSIM_NEVER)            \
-    X("long.credit_refresh", "time", "none", "cbfc: a limit is refreshed in this time", TIME,              \
-      longs.credit_refresh_ps, 100 * NETSIM_PS_PER_NS, NETSIM_PS_PER_S, "none", 0)                         \
-    X("long.signal_loss", "ratio", "0",                                                                    \
-      "chance of each pause, resume and credit to be lost on such a link, at most 90%", RATIO,             \
-      longs.signal_loss, 0, 1, NULL, 0)                                                                    \
-    X("long.signal_burst", "number", "1", "mean length of such a loss, in signals", NUMBER,                \
-      longs.signal_burst, 1, 10000, NULL, 0)                                                               \
-    X("long.mute_from", "time", "0", "from here on, for mute_for, all signals on such links are lost",     \
-      TIME, longs.mute_from_ps, 0, NETSIM_SPAN_MAX, NULL, 0)                                               \
-    X("long.mute_for", "time", "none", "how long; none: never", TIME, longs.mute_for_ps, 0,                \
-      NETSIM_SPAN_MAX, "none", 0)
+struct netsim_value_rule {
+    enum netsim_value_kind kind;
+    size_t offset;       /* of the field, in struct netsim_config */
+    uint64_t min;        /* of sizes, rates, times (ps), counts */
+    uint64_t max;        /* of these, and of ratios and numbers */
+    const char *words;   /* "a" or "a|b": a stands for word_value, b for 0; NULL: there are none */
+    uint64_t word_value; /* of sizes, rates, times, counts; a ratio or number is 0 then */
+};
 
-#define NETSIM_TRANSPORT_KEYS(X)                                                                           \
-    X("transport.kind", "sr|irn|gbn|longhaul|xp", "sr",                                                    \
-      "selective repeat by round trips; as IRN, with two fixed timeouts; go-back-N; the real protocol; "   \
-      "XP",                                                                                                \
-      CHOICE, transport.kind, 0, 0, NULL, 0)                                                               \
-    X("transport.schemes", "schemes", "sr-nack",                                                           \
-      "longhaul: sr-nack, ec:mds, auto ...; of N with spaces between, host h receives by number h mod N",  \
-      TEXT, schemes, 0, NETSIM_SCHEMES_BYTES, NULL, 0)                                                     \
-    X("transport.congestion", "controller", "none",                                                        \
-      "none; dcqcn: a NIC slows down for marks, by the keys below; bbr, swift ...: as --congestion has "   \
-      "it",                                                                                                \
-      CONGESTION, transport.congestion, 0, 0, NULL, 0)                                                     \
-    X("transport.payload", "size", "4096", "of a full packet", SIZE32, transport.payload_bytes, 1, 65000,  \
-      NULL, 0)                                                                                             \
-    X("transport.header", "size", "78",                                                                    \
-      "of each data packet: Ethernet 14, IPv4 20, UDP 8, BTH 12, RETH 16, ICRC 4, FCS 4", SIZE32,          \
-      transport.header_bytes, 0, 500, NULL, 0)                                                             \
-    X("transport.ack", "size", "64", "an acknowledgement; 0: none, and no retransmission", SIZE32,         \
-      transport.ack_bytes, 0, 65000, NULL, 0)                                                              \
-    X("transport.deadline", "time", "path",                                                                \
-      "xp: a message ends with what has come; path: after 10ms, or twice its time alone if that is more",  \
-      TIME, transport.deadline_ps, 1, NETSIM_SPAN_MAX, "path", NETSIM_NEVER)                               \
-    X("transport.queue_pair", "flow|peer", "flow",                                                         \
-      "sr, irn, gbn: each flow has one of its own, or all flows from one host to another are its "         \
-      "messages, in order",                                                                                \
-      SWITCH, transport.one_queue_pair, 0, 0, NULL, 0)                                                     \
-    X("transport.window", "size", "bdp",                                                                   \
-      "payload in flight of a flow; bdp: what its path holds; none: any", SIZE, transport.window_bytes, 1, \
-      NETSIM_BYTES_MAX, "bdp|none", NETSIM_WINDOW_BDP)                                                     \
-    X("transport.rto", "number", "3",                                                                      \
-      "retransmission timeout, in round trips: as measured, at least that of the empty path", NUMBER,      \
-      transport.rto, 1, 1000000, NULL, 0)                                                                  \
-    X("transport.rto_min", "time", "320us", "no timeout is shorter; queues may delay an answer so long",   \
-      TIME, transport.rto_min_ps, 0, NETSIM_SPAN_MAX, NULL, 0)                                             \
-    X("transport.rto_low", "time", "path",                                                                 \
-      "irn: timeout with few packets in flight; path: 100us, or 3 round trips of the empty path if more",  \
-      TIME, transport.rto_low_ps, 0, NETSIM_SPAN_MAX, "path", NETSIM_NEVER)                                \
-    X("transport.rto_high", "time", "path",                                                                \
-      "irn: timeout with more; path: 320us, or 3 round trips, or rto_low if more", TIME,                   \
-      transport.rto_high_ps, 0, NETSIM_SPAN_MAX, "path", NETSIM_NEVER)                                     \
-    X("transport.rto_low_packets", "count", "3", "irn: limit of few packets", COUNT,                       \
-      transport.rto_low_packets, 0, 1000000000, NULL, 0)                                                   \
-    X("transport.retries", "count", "7", "consecutive timeouts before a flow fails; none: it never does",  \
-      COUNT, transport.retries, 1, 200, "none", 0)                                                         \
-    X("transport.reorder", "count", "3",                                                                   \
-      "a packet is lost when more than this number of later ones have arrived", COUNT,                     \
-      transport.reorder_packets, 0, 1000000000, NULL, 0)                                                   \
-    X("transport.rate", "rate", "line", "pace of each flow; line: as fast as its host's cable", RATE,      \
-      transport.rate_bps, NETSIM_RATE_MIN, NETSIM_RATE_MAX, "line", 0)                                     \
-    X("transport.nack", "time", "none",                                                                    \
-      "gbn: a gap that stays is reported again after this; none: once only", TIME, transport.nack_ps, 1,   \
-      NETSIM_SPAN_MAX, "none", 0)                                                                          \
-    X("transport.cnp", "time", "none",                                                                     \
-      "dcqcn: at most one notification of a flow in this time; none: one for each marked packet", TIME,    \
-      transport.cnp_ps, 1, NETSIM_SPAN_MAX, "none", 0)                                                     \
-    X("transport.dcqcn_alpha", "time", "1us", "dcqcn: how often the estimate of congestion is updated",    \
-      TIME, transport.dcqcn.alpha_ps, 100 * NETSIM_PS_PER_NS, NETSIM_SPAN_MAX, NULL, 0)                    \
-    X("transport.dcqcn_gain", "ratio", "0.00390625", "dcqcn: weight of the newest interval in it; 1/256",  \
-      RATIO, transport.dcqcn.gain, 0, 1, NULL, 0)                                                          \
-    X("transport.dcqcn_decrease", "time", "4us", "dcqcn: at most one cut in this time", TIME,              \
-      transport.dcqcn.decrease_ps, 100 * NETSIM_PS_PER_NS, NETSIM_SPAN_MAX, NULL, 0)                       \
-    X("transport.dcqcn_increase", "time", "900us", "dcqcn: from a cut or increase to the next increase",   \
-      TIME, transport.dcqcn.increase_ps, 100 * NETSIM_PS_PER_NS, NETSIM_SPAN_MAX, NULL, 0)                 \
-    X("transport.dcqcn_bytes", "size", "none", "dcqcn: bytes after which the rate increases too", SIZE,    \
-      transport.dcqcn.increase_bytes, 1000, NETSIM_BYTES_MAX, "none", 0)                                   \
-    X("transport.dcqcn_recovery", "count", "1",                                                            \
-      "dcqcn: increases after a cut that only go back towards the rate before it", COUNT,                  \
-      transport.dcqcn.recovery_stages, 0, 1000, NULL, 0)                                                   \
-    X("transport.dcqcn_additive", "rate", "50Mbit", "dcqcn: what the first increase behind these adds",    \
-      RATE, transport.dcqcn.additive_bps, NETSIM_RATE_MIN, NETSIM_RATE_MAX, NULL, 0)                       \
-    X("transport.dcqcn_hyper", "rate", "100Mbit", "dcqcn: what each later one adds", RATE,                 \
-      transport.dcqcn.hyper_bps, NETSIM_RATE_MIN, NETSIM_RATE_MAX, NULL, 0)                                \
-    X("transport.dcqcn_least", "rate", "100Mbit", "dcqcn: no cut goes below", RATE,                        \
-      transport.dcqcn.least_bps, NETSIM_RATE_MIN, NETSIM_RATE_MAX, NULL, 0)                                \
-    X("transport.dcqcn_clamp", "off|on", "off",                                                            \
-      "dcqcn: a cut soon after a cut also lowers the rate that is gone back to", SWITCH,                   \
-      transport.dcqcn.clamp, 0, 0, NULL, 0)                                                                \
-    X("transport.data_priority", "count", "3", "0 to 7; higher ones go first", PRIORITY,                   \
-      transport.data_priority, 0, 7, NULL, 0)                                                              \
-    X("transport.ack_priority", "count", "6", "0 to 7; higher ones go first", PRIORITY,                    \
-      transport.ack_priority, 0, 7, NULL, 0)
+/* ---- keys ------------------------------------------------------------------------------------------ */
 
-#define NETSIM_WORKLOAD_KEYS(X)                                                                            \
-    X("workload.kind", NETSIM_WORKLOAD_KINDS, "permutation",                                               \
-      "who sends: each host to one other; many to one; each to each; a list; at random times; a group",    \
-      CHOICE, workload.kind, 0, 0, NULL, 0)                                                                \
-    X("workload.matrix", "uniform|across|inside", "uniform",                                               \
-      "poisson, permutation: to any host; from the first half or site to the rest; within a site", CHOICE, \
-      workload.matrix, 0, 0, NULL, 0)                                                                      \
-    X("workload.pairs", "pairs", "none",                                                                   \
-      "poisson: sites that send to others, such as a>c,b>c=2; = gives the multiple of the load", PAIRS,    \
-      workload.pairs, 0, 0, NULL, 0)                                                                       \
-    X("workload.bytes", "size", "1MiB", "of each flow without another size", SIZE, workload.bytes, 1,      \
-      NETSIM_BYTES_MAX, NULL, 0)                                                                           \
-    X("workload.senders", "count", "all", "incast: number of hosts that send; all: all but the receiver",  \
-      COUNT, workload.senders, 1, 65535, "all", 0)                                                         \
-    X("workload.receiver", "count", "any", "incast: the host that receives; any: drawn", COUNT,            \
-      workload.receiver, 0, 65535, "any", UINT32_MAX)                                                      \
-    X("workload.rounds", "count", "1",                                                                     \
-      "permutation, incast, all-to-all: number of rounds, each drawn; collective: of operations", COUNT,   \
-      workload.rounds, 1, 16777216, NULL, 0)                                                               \
-    X("workload.gap", "time", "0", "between the starts of two rounds", TIME, workload.gap_ps, 0,           \
-      NETSIM_SPAN_MAX, NULL, 0)                                                                            \
-    X("workload.jitter", "time", "0", "each start of a round is drawn from 0 to this", TIME,               \
-      workload.jitter_ps, 0, NETSIM_SPAN_MAX, NULL, 0)                                                     \
-    X("workload.load", "ratio", "50%", "poisson: payload offered, as a share of load_base of each sender", \
-      RATIO, workload.load, 0, 10, NULL, 0)                                                                \
-    X("workload.load_base", "rate", "line", "poisson: what load is a share of; line: the host's cable",    \
-      RATE, workload.load_base_bps, 1, NETSIM_RATE_MAX, "line", 0)                                         \
-    X("workload.duration", "time", "10ms", "poisson: flows begin during this time", TIME,                  \
-      workload.duration_ps, 1, NETSIM_SPAN_MAX, NULL, 0)                                                   \
-    X("workload.sizes", "file", "", "poisson: distribution of sizes; without it each flow has `bytes`",    \
-      FILE, workload.sizes, 0, 0, NULL, 0)                                                                 \
-    X("workload.flows", "file", "", "flows: the list, one flow a line", FILE, workload.flows, 0, 0, NULL,  \
-      0)                                                                                                   \
-    X("workload.collective", "collective", "allreduce",                                                    \
-      "allreduce, broadcast, alltoall, barrier, ...; bytes: the whole tensor", TEXT, workload.collective,  \
-      0, NETSIM_COLLECTIVE_BYTES, NULL, 0)                                                                 \
-    X("workload.schedule", "schedule", "default", "collective: ring, binomial-tree, ...", TEXT,            \
-      workload.schedule, 0, NETSIM_COLLECTIVE_BYTES, NULL, 0)                                              \
-    X("workload.block", "size", "auto",                                                                    \
-      "collective: bytes of a flow; auto: 256KiB of a broadcast or reduce, else whole transfers", SIZE,    \
-      workload.block_bytes, 1, NETSIM_BYTES_MAX, "auto", 0)                                                \
-    X("workload.wait", "blocks|steps", "blocks",                                                           \
-      "collective: a flow waits for the blocks that it carries, or for all of the steps before", SWITCH,   \
-      workload.by_steps, 0, 0, NULL, 0)                                                                    \
-    X("workload.members", "count", "all", "collective: hosts that take part, evenly spread", COUNT,        \
-      workload.members, 2, 65536, "all", 0)                                                                \
-    X("workload.compute", "time", "0", "collective: of each member, from its end to its next beginning",   \
-      TIME, workload.compute_ps, 0, NETSIM_SPAN_MAX, NULL, 0)
+/* Its place in lh_netsim_keys(); -LH_EINVAL when there is no such key, with what may have been meant in
+ * lh_last_error(). */
+int netsim_key_find(const char *name);
+/* How the key of that place is read. */
+const struct netsim_value_rule *netsim_key_rule(int place);
 
-#define NETSIM_DISTURB_KEYS(X)                                                                             \
-    X("disturb.stragglers", "ratio", "0", "hosts that pause now and then, and send nothing; at least one", \
-      RATIO, disturb.stragglers, 0, 1, NULL, 0)                                                            \
-    X("disturb.pause", "time", "1ms", "how long", TIME, disturb.pause_ps, 1, NETSIM_SPAN_MAX, NULL, 0)     \
-    X("disturb.pause_every", "time", "10ms", "mean time from a pause of a host to its next", TIME,         \
-      disturb.pause_every_ps, 1, NETSIM_SPAN_MAX, NULL, 0)                                                 \
-    X("disturb.burst", "size", "none", "other traffic: of a host to another, both drawn, at once", SIZE,   \
-      disturb.burst_bytes, 1, NETSIM_BURST_MAX, "none", 0)                                                 \
-    X("disturb.burst_every", "time", "1ms", "mean time between two in the whole network", TIME,            \
-      disturb.burst_every_ps, NETSIM_PS_PER_NS, NETSIM_SPAN_MAX, NULL, 0)                                  \
-    X("disturb.flap", "time", "none", "a cable between switches, drawn, loses everything for so long",     \
-      TIME, disturb.flap_ps, 1, NETSIM_SPAN_MAX, "none", 0)                                                \
-    X("disturb.flap_every", "time", "100ms", "mean time between two in the whole network", TIME,           \
-      disturb.flap_every_ps, NETSIM_PS_PER_NS, NETSIM_SPAN_MAX, NULL, 0)
+/* Every key has its default, and no file is given. */
+void netsim_config_init(struct netsim_config *config);
+/* Sets one key from text, but for files: those keep their text. -LH_EINVAL or
+ * -LH_ERANGE with key, value and remedy in lh_last_error(). */
+int netsim_key_set(struct netsim_config *config, const char *key, const char *value);
 
-#define NETSIM_RUN_KEYS(X)                                                                                 \
-    X("run.packets", "count", "4194304", "most packets alive at once; memory is used as they are", COUNT,  \
-      packets_max, 16, 1000000000, NULL, 0)
+/* ---- simulation config ----------------------------------------------------------------------------- */
 
-#define NETSIM_KEYS(X)                                                                                     \
-    NETSIM_TOPOLOGY_KEYS(X)                                                                                \
-    NETSIM_SWITCH_KEYS(X)                                                                                  \
-    NETSIM_LONG_KEYS(X)                                                                                    \
-    NETSIM_TRANSPORT_KEYS(X) NETSIM_WORKLOAD_KEYS(X) NETSIM_DISTURB_KEYS(X) NETSIM_RUN_KEYS(X)
+/* The configuration as its owner sees it: keys as text, and the files that it keeps. */
+
+const struct netsim_config *netsim_config_values(const struct lh_netsim_config *config);
+
+/* ---- config check ---------------------------------------------------------------------------------- */
+
+/* Conditions on several keys of a configuration together. */
+
+/* 0; -LH_EINVAL or -LH_ERANGE with keys, values and remedy in lh_last_error(). */
+int netsim_config_check(const struct netsim_config *config);
+
+/* ---- key use --------------------------------------------------------------------------------------- */
+
+/*
+ * Which keys a configuration does not read: those of another topology or workload, and those of
+ * what is switched off.
+ */
+
+/* The key whose value makes that nothing reads `key`, such as "workload.kind"; NULL: it is read. `key` is one
+ * of the table's. */
+const char *netsim_key_unread(const struct netsim_config *config, const char *key);
 
 #endif

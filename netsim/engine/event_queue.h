@@ -15,8 +15,7 @@
 #include <assert.h>
 #include <stdbool.h>
 
-#include "netsim/base/arena.h"
-#include "netsim/base/time.h"
+#include "netsim/base/netsim_time.h"
 
 #define NETSIM_NEAR_LOG 15u
 #define NETSIM_NEAR     (1u << NETSIM_NEAR_LOG) /* narrow buckets */

@@ -1,21 +1,161 @@
 /*
- * port.h - one directed link: the queue in front of it, its transmitter, its wire, and what its packets
+ * netsim_port.h - one directed link: the queue in front of it, its transmitter, its wire, and what its
+ * packets
  * occupy at the far end.
  *
  * Links are numbered node by node, in the order of the nodes' ports.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_NETSIM_ENGINE_PORT_H
-#define LH_NETSIM_ENGINE_PORT_H
+#ifndef LH_NETSIM_ENGINE_NETSIM_PORT_H
+#define LH_NETSIM_ENGINE_NETSIM_PORT_H
+
+#include <assert.h>
 
 #include <longhaul/flowcontrol.h>
+#include <longhaul/netsim.h>
 
-#include "base/link_fate.h"
-#include "netsim/base/config.h"
-#include "netsim/engine/drift.h"
-#include "netsim/engine/packet.h"
-#include "netsim/engine/signal_loss.h"
+#include "base/link_spec.h"
+#include "netsim/base/netsim_config.h"
+#include "netsim/base/netsim_time.h"
+
+/* ---- packet ---------------------------------------------------------------------------------------- */
+
+/*
+ * Packets of the simulated network: one cache line each, in a pool, known by their number.
+ *
+ * A packet is on exactly one list at a time: free, in a port's queue, on a wire, or delivered.
+ */
+
+#define NETSIM_NO_PACKET UINT32_MAX
+#define NETSIM_NO_FLOW   UINT32_MAX
+#define NETSIM_HOLD      UINT32_MAX /* in place of quanta: until the resume */
+
+enum netsim_packet_flag {
+    NETSIM_MARKED = 1,    /* ECN: congestion experienced */
+    NETSIM_REPEATED = 2,  /* not sent for the first time */
+    NETSIM_CORRUPTED = 4, /* on a link */
+    NETSIM_NACK = 8,      /* ack: the packet that it answers came too early and was not taken */
+    NETSIM_COPY = 16,     /* made by a link: nobody had credit for it */
+    NETSIM_CREDIT = 32,   /* ack: it answers no packet, and only tells of credit */
+    NETSIM_CAPABLE = 64,  /* raw: may be marked; data always may */
+    NETSIM_BEHIND = 128,  /* ack: messages of its queue pair before its own have come whole */
+};
+
+struct netsim_packet {
+    uint32_t next;
+    uint32_t flow;
+    netsim_time arrive_ps; /* at the end of the wire it is on, or was on last */
+    netsim_time sent_ps; /* data: when the host injected it; ack: the same of the packet that it answers */
+    uint64_t cookie;     /* raw: whatever the sender gave; pause: quanta; credit: the limit */
+    uint32_t source;     /* hosts */
+    uint32_t destination;
+    uint32_t sequence; /* data: number in the flow; ack: every packet before this one has arrived */
+    uint32_t echo;     /* ack: number of the packet that it answers; raw and corrupted: which bit */
+    uint32_t entropy;  /* what ECMP hashes */
+    union {
+        uint32_t ingress; /* in a switch: the link by which it came */
+        uint32_t below;   /* on a wire, among the overtakers */
+    };
+    uint16_t wire_bytes;
+    uint8_t kind; /* enum lh_netsim_kind */
+    uint8_t priority;
+    uint8_t flags;
+    uint8_t unused[3];
+};
+
+struct netsim_packet_pool {
+    struct netsim_packet *packets;
+    uint32_t capacity;
+    uint32_t fresh; /* packets from here on were never used, so their memory was never touched */
+    uint32_t free;  /* head of the list of those that were */
+    uint32_t alive;
+    uint32_t alive_max;
+};
+
+static inline void netsim_packet_pool_init(struct netsim_packet_pool *pool, struct netsim_arena *arena,
+                                           uint32_t capacity)
+{
+    *pool = (struct netsim_packet_pool){.capacity = capacity, .free = NETSIM_NO_PACKET};
+    pool->packets = (struct netsim_packet *)netsim_arena_take(arena, capacity, sizeof *pool->packets);
+}
+
+/* NETSIM_NO_PACKET when all are alive. What is in it is left over from before. */
+static inline uint32_t netsim_packet_get(struct netsim_packet_pool *pool)
+{
+    uint32_t number = pool->free;
+    if (number != NETSIM_NO_PACKET)
+        pool->free = pool->packets[number].next;
+    else if (pool->fresh < pool->capacity)
+        number = pool->fresh++;
+    else
+        return NETSIM_NO_PACKET;
+    if (++pool->alive > pool->alive_max)
+        pool->alive_max = pool->alive;
+    return number;
+}
+
+static inline void netsim_packet_put(struct netsim_packet_pool *pool, uint32_t number)
+{
+    assert(pool->alive > 0);
+    pool->packets[number].next = pool->free;
+    pool->free = number;
+    pool->alive--;
+}
+
+/* ---- drift ----------------------------------------------------------------------------------------- */
+
+/*
+ * A cable whose delay changes slowly: warmth makes fibre longer, another route is another length.
+ *
+ * The delay is shortest at time 0, goes up in a line for half a period, and down again as long: a triangle.
+ * What sets out later arrives later, or at the same time: the slope is below 1.
+ */
+
+struct netsim_drift {
+    netsim_time half_ps; /* of the period */
+    double slope;        /* of the delay, per time; 0: it stays as it is */
+};
+
+/* The delay grows by up to most_ps (0: it does not drift) within a period. Both have passed
+ * netsim_drift_check(). */
+void netsim_drift_init(struct netsim_drift *drift, netsim_time most_ps, netsim_time period_ps);
+
+/* -LH_EINVAL, with key and remedy: the delay would fall so fast that packets overtake. */
+int netsim_drift_check(netsim_time most_ps, netsim_time period_ps);
+
+/* What the delay of a packet whose last bit sets out then is longer than the shortest, rounded down. */
+netsim_time netsim_drift_at(const struct netsim_drift *drift, netsim_time at_ps);
+
+/* The most that is ever added. */
+netsim_time netsim_drift_most(const struct netsim_drift *drift);
+
+/* ---- signal loss ----------------------------------------------------------------------------------- */
+
+/*
+ * What becomes of pauses, resumes and credits on a long link: each may be lost, and in an
+ * outage all are. Data is not touched.
+ */
+
+/* Of one direction of a link. */
+struct netsim_signal_loss {
+    struct lh_link_state link; /* which draws */
+    netsim_time mute_from_ps;
+    netsim_time mute_until_ps;
+};
+
+/* Whether signals can be lost at all. */
+bool netsim_signals_suffer(const struct netsim_long_config *config);
+/* 0; -LH_EINVAL, -LH_ERANGE with key, value and remedy. */
+int netsim_signal_loss_check(const struct netsim_long_config *config);
+
+/* The configuration has passed netsim_signal_loss_check(). */
+void netsim_signal_loss_init(struct netsim_signal_loss *loss, const struct netsim_long_config *config,
+                             uint64_t seed);
+/* The fate of a signal that sets out now; one draw for each. */
+bool netsim_signal_is_lost(struct netsim_signal_loss *loss, netsim_time now_ps);
+
+/* ---- port ------------------------------------------------------------------------------------------ */
 
 /* How the far end of a link keeps its near end from overrunning it. */
 enum netsim_control {
@@ -71,7 +211,6 @@ struct netsim_port {
     uint8_t stalled;    /* bit p: its host pauses, and sends nothing of priority p */
     uint8_t unused[2];
 };
-_Static_assert(sizeof(struct netsim_port) == 320, "five cache lines");
 
 /* Rarely used. */
 struct netsim_port_more {

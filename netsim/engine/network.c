@@ -1,11 +1,40 @@
-/*
- * network.c - see network.h.
- *
- * SPDX-License-Identifier: BSD-3-Clause
- */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "netsim/engine/network.h"
 
+#include <assert.h>
+#include <stdbool.h>
 #include <string.h>
+
+#include <longhaul/link.h>
+#include <longhaul/netsim.h>
+
+#include "base/prng.h"
+#include "netsim/base/netsim_config.h"
+#include "netsim/base/netsim_time.h"
+#include "netsim/engine/event_queue.h"
+#include "netsim/engine/netsim_port.h"
+
+/* ---- graph ----------------------------------------------------------------------------------------- */
+
+bool netsim_cable_is_long(const struct netsim_graph *graph, const struct netsim_cable *cable)
+{
+    return netsim_is_switch(graph, cable->ends[0]) && netsim_is_switch(graph, cable->ends[1]) &&
+           graph->nodes[cable->ends[0]].site != graph->nodes[cable->ends[1]].site;
+}
+
+void netsim_mark_borders(struct netsim_graph *graph)
+{
+    for (uint32_t c = 0; c < graph->cables_count; c++) {
+        const struct netsim_cable *cable = &graph->cables[c];
+        bool relay = netsim_is_relay(graph, cable->ends[0]) || netsim_is_relay(graph, cable->ends[1]);
+        if (!relay && !netsim_cable_is_long(graph, cable))
+            continue;
+        for (unsigned end = 0; end < 2; end++)
+            graph->nodes[cable->ends[end]].border = netsim_is_switch(graph, cable->ends[end]);
+    }
+}
+
+/* ---- network --------------------------------------------------------------------------------------- */
 
 static void port_init(struct netsim_port *port, const struct netsim_cable *cable, uint32_t owner,
                       uint32_t far, uint32_t hosts)
@@ -201,4 +230,153 @@ netsim_time netsim_network_bucket_ps(const struct netsim_network *network, uint3
     netsim_time apart_ps = packet_ps / (network->ports_count + 1);
     netsim_time least_ps = packet_ps * 8 / NETSIM_NEAR;
     return (apart_ps > least_ps ? apart_ps : least_ps) + 1;
+}
+
+/* ---- raw ------------------------------------------------------------------------------------------- */
+
+uint32_t netsim_raw_new(struct netsim_network *network, const struct netsim_raw *raw, uint32_t entropy,
+                        uint8_t priority)
+{
+    if (network->pool.capacity - network->pool.alive <= network->reserved_packets)
+        return NETSIM_NO_PACKET;
+    uint32_t packet = netsim_packet_get(&network->pool);
+    assert(packet != NETSIM_NO_PACKET);
+    assert(raw->source < network->hosts_count && raw->destination < network->hosts_count);
+    assert(raw->source != raw->destination && raw->wire_bytes <= UINT16_MAX && raw->wire_bytes > 0);
+    network->pool.packets[packet] = (struct netsim_packet){
+        .flow = NETSIM_NO_FLOW,
+        .sent_ps = network->now_ps,
+        .cookie = raw->cookie,
+        .source = raw->source,
+        .destination = raw->destination,
+        .entropy = entropy,
+        .wire_bytes = (uint16_t)raw->wire_bytes,
+        .kind = LH_NETSIM_RAW,
+        .priority = priority,
+        .flags = raw->ecn_capable ? NETSIM_CAPABLE : 0,
+    };
+    return packet;
+}
+
+void netsim_raw_end(struct netsim_network *network, uint32_t packet, bool arrived)
+{
+    struct netsim_packet *ended = &network->pool.packets[packet];
+    ended->arrive_ps = network->now_ps;
+    ended->next = NETSIM_NO_PACKET;
+    if (!arrived)
+        ended->destination = NETSIM_DROPPED;
+    if (network->delivered_last == NETSIM_NO_PACKET)
+        network->delivered_first = packet;
+    else
+        network->pool.packets[network->delivered_last].next = packet;
+    network->delivered_last = packet;
+}
+
+bool netsim_raw_next(struct netsim_network *network, struct netsim_raw *raw)
+{
+    uint32_t packet = network->delivered_first;
+    if (packet == NETSIM_NO_PACKET)
+        return false;
+    const struct netsim_packet *taken = &network->pool.packets[packet];
+    network->delivered_first = taken->next;
+    if (taken->next == NETSIM_NO_PACKET)
+        network->delivered_last = NETSIM_NO_PACKET;
+    *raw = (struct netsim_raw){
+        .arrive_ps = taken->arrive_ps,
+        .cookie = taken->cookie,
+        .source = taken->source,
+        .destination = taken->destination,
+        .wire_bytes = taken->wire_bytes,
+        .corrupt_bit = taken->echo,
+        .corrupted = (taken->flags & NETSIM_CORRUPTED) != 0,
+        .marked = (taken->flags & NETSIM_MARKED) != 0,
+    };
+    netsim_packet_put(&network->pool, packet);
+    return true;
+}
+
+/* ---- port queue ------------------------------------------------------------------------------------ */
+
+void netsim_queue_append(struct netsim_network *network, uint32_t number, uint32_t packet)
+{
+    struct netsim_port *port = &network->ports[number];
+    struct netsim_packet *queued = &network->pool.packets[packet];
+    unsigned priority = queued->priority;
+    queued->next = NETSIM_NO_PACKET;
+    if (port->last[priority] == NETSIM_NO_PACKET)
+        port->first[priority] = packet;
+    else
+        network->pool.packets[port->last[priority]].next = packet;
+    port->last[priority] = packet;
+    port->ready |= (uint8_t)(1u << priority);
+    port->queue_bytes[priority] += queued->wire_bytes;
+    port->queued_bytes += queued->wire_bytes;
+    if (port->queued_bytes > port->queued_max_bytes)
+        port->queued_max_bytes = port->queued_bytes;
+}
+
+void netsim_queue_append_urgent(struct netsim_network *network, uint32_t number, uint32_t packet)
+{
+    struct netsim_port *port = &network->ports[number];
+    network->pool.packets[packet].next = NETSIM_NO_PACKET;
+    if (port->urgent_last == NETSIM_NO_PACKET)
+        port->urgent_first = packet;
+    else
+        network->pool.packets[port->urgent_last].next = packet;
+    port->urgent_last = packet;
+}
+
+uint32_t netsim_queue_take_urgent(struct netsim_network *network, uint32_t number)
+{
+    struct netsim_port *port = &network->ports[number];
+    uint32_t packet = port->urgent_first;
+    network->urgent_packets++;
+    port->urgent_first = network->pool.packets[packet].next;
+    if (port->urgent_first == NETSIM_NO_PACKET)
+        port->urgent_last = NETSIM_NO_PACKET;
+    return packet;
+}
+
+void netsim_queue_pause(struct netsim_network *network, uint32_t number, uint8_t priority)
+{
+    struct netsim_port *port = &network->ports[number];
+    if (port->paused == 0)
+        network->more[number].paused_since_ps = network->now_ps;
+    port->paused |= (uint8_t)(1u << priority);
+}
+
+void netsim_queue_resume(struct netsim_network *network, uint32_t number, uint8_t priority)
+{
+    struct netsim_port *port = &network->ports[number];
+    struct netsim_port_more *more = &network->more[number];
+    uint8_t bit = (uint8_t)(1u << priority);
+    if (port->paused == bit)
+        more->paused_ps += network->now_ps - more->paused_since_ps;
+    port->paused &= (uint8_t)~bit;
+}
+
+/* ---- route ----------------------------------------------------------------------------------------- */
+
+/* Hosts before below_first wrap around and are far above below_count. */
+static bool is_below(const struct netsim_route *route, uint32_t host)
+{
+    return host - route->below_first < route->below_count;
+}
+
+uint32_t netsim_route_port_count(const struct netsim_route *route, uint32_t host)
+{
+    if (route->table_first != NULL)
+        return route->table_first[host + 1] - route->table_first[host];
+    return is_below(route, host) ? route->below_width : route->up_width;
+}
+
+uint32_t netsim_route_port_at(const struct netsim_route *route, uint32_t host, uint32_t i)
+{
+    assert(i < netsim_route_port_count(route, host));
+    if (route->table_first != NULL)
+        return route->table_choices[route->table_first[host] + i];
+    if (!is_below(route, host))
+        return route->up_port + (host > route->below_first ? route->after_shift : 0) + i;
+    uint32_t group = (host - route->below_first) / route->hosts_per_group;
+    return route->below_port + group * route->below_width + i;
 }

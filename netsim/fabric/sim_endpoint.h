@@ -1,15 +1,15 @@
 /*
- * endpoint.h - what belongs to one SDR queue pair on a simulated host: its ports, QPs, slots and receive
+ * sim_endpoint.h - what belongs to one SDR queue pair on a simulated host: its ports, QPs, slots and receive
  * queues.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_NETSIM_FABRIC_ENDPOINT_H
-#define LH_NETSIM_FABRIC_ENDPOINT_H
+#ifndef LH_NETSIM_FABRIC_SIM_ENDPOINT_H
+#define LH_NETSIM_FABRIC_SIM_ENDPOINT_H
 
 #include "fabric/rx_check.h"
-#include "netsim/fabric/checksum.h"
-#include "netsim/fabric/world.h"
+#include "netsim/fabric/sim_packets.h"
+#include "netsim/fabric/sim_world.h"
 
 /* Bytes that wait in one receive queue when the context does not say. */
 
@@ -56,9 +56,6 @@ static inline struct sim_path *sim_path_of(struct sim_endpoint *endpoint, uint32
 {
     return &endpoint->paths[channel == FABRIC_CONTROL ? endpoint->table.attr.channels : channel];
 }
-
-/* A packet for one of its ports, with the world's lock held. False: the queue is full; counted. */
-bool sim_endpoint_arrive(struct sim_endpoint *endpoint, struct sim_packet *packet);
 
 /* The fabric_ops of an endpoint's life. */
 int sim_endpoint_create(struct fabric *fabric, const struct fabric_endpoint_attr *attr,

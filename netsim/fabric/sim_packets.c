@@ -1,10 +1,60 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "netsim/fabric/packet_pool.h"
+#include "netsim/fabric/sim_packets.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+
+#include <longhaul/link.h>
+
+#include "wire/roce_packet.h"
+
+/* ---- address --------------------------------------------------------------------------------------- */
+
+void sim_address_of(uint32_t host, uint8_t address[16])
+{
+    assert(host < SIM_HOSTS_MAX);
+    memset(address, 0, 16);
+    address[0] = 0xFD; /* unique local (RFC 4193) */
+    address[1] = 0x77;
+    address[15] = (uint8_t)host;
+}
+
+uint32_t sim_host_of(const uint8_t address[16])
+{
+    uint8_t expected[16];
+    if (address[15] >= SIM_HOSTS_MAX)
+        return SIM_HOSTS_MAX;
+    sim_address_of(address[15], expected);
+    return memcmp(address, expected, sizeof(expected)) == 0 ? address[15] : SIM_HOSTS_MAX;
+}
+
+/* What enters the iCRC of such a datagram. */
+static struct icrc_flow sim_datagram_flow(const struct sim_datagram *datagram)
+{
+    struct icrc_flow flow = {
+        .source_port = datagram->source_port,
+        .destination_port = datagram->destination_port,
+    };
+    sim_address_of(datagram->from, flow.source);
+    sim_address_of(datagram->to, flow.destination);
+    return flow;
+}
+
+void sim_datagram_seal(struct sim_datagram *datagram)
+{
+    assert(datagram->bytes >= ROCE_BTH_BYTES + ROCE_ICRC_BYTES && datagram->bytes <= SIM_DATAGRAM_MAX);
+    struct icrc_flow flow = sim_datagram_flow(datagram);
+    uint32_t covered = datagram->bytes - ROCE_ICRC_BYTES;
+    uint32_t state = icrc_begin(&flow, datagram->bytes, 0, false);
+    icrc_store(icrc_add_header(state, datagram->data, covered), datagram->data + covered);
+}
+
+/* ---- packet pool ----------------------------------------------------------------------------------- */
+
+/* The first is small: most simulated worlds are, and live for milliseconds. */
+#define SIM_FIRST_PACKETS 32u
 
 #define BITS_PER_BYTE 8u
 
@@ -96,4 +146,41 @@ struct sim_packet *sim_queue_pop(struct sim_queue *queue)
     queue->bytes -= packet->bytes;
     packet->next = NULL;
     return packet;
+}
+
+/* ---- checksum -------------------------------------------------------------------------------------- */
+
+void sim_checksum_init(struct sim_checksum *checksum, uint32_t from, uint16_t source_port, uint32_t to,
+                       uint16_t destination_port)
+{
+    const struct sim_datagram datagram = {
+        .from = (uint8_t)from,
+        .to = (uint8_t)to,
+        .source_port = source_port,
+        .destination_port = destination_port,
+    };
+    *checksum = (struct sim_checksum){.flow = sim_datagram_flow(&datagram)};
+}
+
+static uint32_t state_of(struct sim_checksum *checksum, const struct sim_packet *packet)
+{
+    assert(packet->bytes >= ROCE_BTH_BYTES + ROCE_ICRC_BYTES);
+    if (checksum->bytes != packet->bytes) {
+        checksum->state = icrc_begin(&checksum->flow, packet->bytes, 0, false);
+        checksum->bytes = packet->bytes;
+    }
+    return icrc_add_header(checksum->state, packet->data, packet->bytes - ROCE_ICRC_BYTES);
+}
+
+void sim_checksum_seal(struct sim_checksum *checksum, struct sim_packet *packet)
+{
+    icrc_store(state_of(checksum, packet), packet->data + packet->bytes - ROCE_ICRC_BYTES);
+}
+
+bool sim_checksum_holds(struct sim_checksum *checksum, const struct sim_packet *packet)
+{
+    assert(packet->source_port == checksum->flow.source_port);
+    assert(packet->destination_port == checksum->flow.destination_port);
+    uint32_t found = icrc_finish(state_of(checksum, packet));
+    return found == icrc_load(packet->data + packet->bytes - ROCE_ICRC_BYTES);
 }

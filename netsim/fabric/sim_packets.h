@@ -1,5 +1,5 @@
 /*
- * sim.h - the simulated network, as tests and benchmarks hold it: a world of hosts in virtual time.
+ * sim_packets.h - the simulated network, as tests and benchmarks hold it: a world of hosts in virtual time.
  *
  * Endpoints are opened through the fabric interface, device "sim:<world name>/<host number>". Between each
  * two hosts lies one link a direction. Packets travel as real RoCEv2 bytes over IPv6 (host h is fd77::h),
@@ -14,13 +14,13 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_NETSIM_FABRIC_SIM_H
-#define LH_NETSIM_FABRIC_SIM_H
+#ifndef LH_NETSIM_FABRIC_SIM_PACKETS_H
+#define LH_NETSIM_FABRIC_SIM_PACKETS_H
 
 #include <longhaul/link.h>
 
 #include "fabric/fabric.h"
-#include "wire/icrc.h"
+#include "wire/roce_packet.h"
 
 #define SIM_HOSTS_MAX      128u
 #define SIM_HOSTS_FEW      8u /* of sim_world_create() */
@@ -35,7 +35,7 @@
 #define SIM_PORTS_MAX   4096u /* of each host: one a channel and one for control */
 
 struct sim_world;
-struct netsim; /* netsim/run/run.h */
+struct netsim; /* netsim/run/simulation_run.h */
 
 extern const struct fabric_ops fabric_sim_ops;
 
@@ -147,14 +147,96 @@ void sim_world_next_port(struct sim_world *world, uint32_t host, uint16_t port);
 /* Bytes that wait to be polled at a port, and how many may; false when nobody has the port. */
 bool sim_world_waiting(struct sim_world *world, uint32_t host, uint16_t port, uint64_t *bytes,
                        uint64_t *bytes_max);
-
-/* What enters the iCRC of such a datagram. */
-struct icrc_flow sim_datagram_flow(const struct sim_datagram *datagram);
 /* Makes the iCRC right again after the bytes were changed. At least 16 bytes. */
 void sim_datagram_seal(struct sim_datagram *datagram);
 
 struct sim_counts sim_world_counts(struct sim_world *world);
 /* A hash over each arrival so far: time, ports, length, contents. Two runs of one seed have the same. */
 uint64_t sim_world_trace(struct sim_world *world);
+
+/* ---- packet pool ----------------------------------------------------------------------------------- */
+
+/* The packets of a simulated world, allocated in slabs and used again and again. */
+
+struct sim_packet {
+    struct sim_packet *next; /* in the pool or in a receive queue */
+    uint32_t bytes;          /* of data */
+    uint16_t source_port;
+    uint16_t destination_port;
+    uint8_t from;
+    uint8_t to;
+    bool crosses_network; /* at the end of the link it enters the world's network, */
+    bool ecn_capable;     /* which may mark it then, */
+    bool marked;          /* and has: congestion experienced */
+    lh_time arrived_ns;   /* at its host, by that one's clock */
+    uint32_t
+        last_bytes; /* of data, the iCRC if it has one: kept here for the trace, as data is cold by then */
+    _Alignas(64) uint8_t data[SIM_DATAGRAM_MAX]; /* BTH to iCRC */
+};
+
+#define SIM_SLAB_BYTES   ((size_t)2 * 1024 * 1024) /* a huge page */
+#define SIM_SLAB_PACKETS (SIM_SLAB_BYTES / sizeof(struct sim_packet))
+#define SIM_SLABS_MAX    (SIM_PACKETS_MAX / SIM_SLAB_PACKETS)
+
+/* All zero is an empty pool. */
+struct packet_pool {
+    struct sim_packet *free; /* last in, first out: the warmest first */
+    uint32_t slabs_count;
+    bool is_small; /* one slab is all */
+    struct sim_packet *slabs[SIM_SLABS_MAX];
+};
+
+/* NULL when SIM_SLABS_MAX slabs are in use or memory ran out. */
+struct sim_packet *packet_pool_get(struct packet_pool *pool);
+/* Whether one has been given back since. */
+static inline bool packet_pool_has_room(const struct packet_pool *pool)
+{
+    return pool->free != NULL;
+}
+void packet_pool_put(struct packet_pool *pool, struct sim_packet *packet);
+/* Frees every packet, used or not. */
+void packet_pool_clear(struct packet_pool *pool);
+
+/* The packet as tests see it. */
+struct sim_datagram sim_packet_view(struct sim_packet *packet, lh_time at_ns);
+/* Flips this bit of it, modulo its length; nothing when it has none: a tap left nothing. */
+void sim_packet_flip(struct sim_packet *packet, uint32_t bit);
+
+/* Packets that wait to be polled, in the order of arrival. */
+struct sim_queue {
+    struct sim_packet *first;
+    struct sim_packet *last;
+    uint64_t bytes;
+    uint64_t bytes_max;
+};
+
+/* False when it is full. A queue takes one packet at least, however small its bound. */
+bool sim_queue_push(struct sim_queue *queue, struct sim_packet *packet);
+struct sim_packet *sim_queue_pop(struct sim_queue *queue);
+
+/* ---- checksum -------------------------------------------------------------------------------------- */
+
+/* The iCRC of packets between two ports, with what all of them have in common worked out once. */
+
+struct sim_checksum {
+    struct icrc_flow flow;
+    uint32_t bytes; /* of the UDP payload for which state is kept: most packets are as long as the last. 0:
+                       none */
+    uint32_t state; /* after the IP and UDP headers */
+};
+
+void sim_checksum_init(struct sim_checksum *checksum, uint32_t from, uint16_t source_port, uint32_t to,
+                       uint16_t destination_port);
+/* Packets of 16 bytes or more, whose addresses and ports are those of the checksum. */
+void sim_checksum_seal(struct sim_checksum *checksum, struct sim_packet *packet);
+bool sim_checksum_holds(struct sim_checksum *checksum, const struct sim_packet *packet);
+
+/* ---- address --------------------------------------------------------------------------------------- */
+
+/* The IPv6 addresses of simulated hosts: host h is fd77::h. */
+
+void sim_address_of(uint32_t host, uint8_t address[16]);
+/* SIM_HOSTS_MAX when the address belongs to no simulated host. */
+uint32_t sim_host_of(const uint8_t address[16]);
 
 #endif

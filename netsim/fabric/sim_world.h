@@ -1,19 +1,19 @@
 /*
- * world.h - what a simulated world holds, and how its parts hand packets to each other. Not for tests: see
+ * sim_world.h - what a simulated world holds, and how its parts hand packets to each other. Not for
+ * tests: see
  * sim.h.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_NETSIM_FABRIC_WORLD_H
-#define LH_NETSIM_FABRIC_WORLD_H
+#ifndef LH_NETSIM_FABRIC_SIM_WORLD_H
+#define LH_NETSIM_FABRIC_SIM_WORLD_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "base/link_fate.h"
-#include "netsim/fabric/packet_pool.h"
-#include "netsim/fabric/sim.h"
-#include "link/timeline.h"
+#include "base/link_spec.h"
+#include "link/link_timeline.h"
+#include "netsim/fabric/sim_packets.h"
 
 struct sim_endpoint;
 

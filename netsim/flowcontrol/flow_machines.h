@@ -1,17 +1,74 @@
 /*
- * flow_control.h - the flow control of all links of a network.
+ * flow_machines.h - the flow control of all links of a network.
  *
- * What happens to a link comes in (signalling.h); what is to be done goes out as `effects`.
+ * What happens to a link comes in (flow_links.h); what is to be done goes out as `effects`.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_NETSIM_FLOWCONTROL_FLOW_CONTROL_H
-#define LH_NETSIM_FLOWCONTROL_FLOW_CONTROL_H
+#ifndef LH_NETSIM_FLOWCONTROL_FLOW_MACHINES_H
+#define LH_NETSIM_FLOWCONTROL_FLOW_MACHINES_H
+
+#include <assert.h>
 
 #include <longhaul/flowcontrol.h>
+#include <longhaul/netsim.h>
 
+#include "netsim/base/netsim_time.h"
 #include "netsim/engine/network.h"
-#include "netsim/flowcontrol/effects.h"
+
+/* ---- effects --------------------------------------------------------------------------------------- */
+
+/* What flow control asks its caller for: signals to send, ports to look after, timers to set. */
+
+enum netsim_effect_kind {
+    NETSIM_EFFECT_SIGNAL, /* send a pause, resume or credit to the near end of a link */
+    NETSIM_EFFECT_KICK,   /* a port may send again */
+    NETSIM_EFFECT_TIMER,  /* schedule an event */
+};
+
+struct netsim_effect {
+    uint64_t value;  /* signal: quanta, or limit of credits; timer: when, in ps */
+    uint32_t number; /* of the link, port or event */
+    uint8_t kind;    /* enum netsim_effect_kind */
+    uint8_t signal;  /* enum lh_netsim_kind */
+};
+
+/* A signal of a relay, the end of its pause and a timer for either: no step asks for more. */
+#define NETSIM_EFFECTS_MAX 4u
+
+/* To be carried out in this order, before the next step. */
+struct netsim_effects {
+    uint32_t count;
+    struct netsim_effect list[NETSIM_EFFECTS_MAX];
+};
+
+static inline void netsim_effect_add(struct netsim_effects *effects, const struct netsim_effect *effect)
+{
+    assert(effects->count < NETSIM_EFFECTS_MAX);
+    effects->list[effects->count++] = *effect;
+}
+
+static inline void netsim_effect_signal(struct netsim_effects *effects, uint32_t link,
+                                        enum lh_netsim_kind signal, uint64_t value)
+{
+    netsim_effect_add(effects, &(struct netsim_effect){.value = value,
+                                                       .number = link,
+                                                       .kind = NETSIM_EFFECT_SIGNAL,
+                                                       .signal = (uint8_t)signal});
+}
+
+static inline void netsim_effect_kick(struct netsim_effects *effects, uint32_t port)
+{
+    netsim_effect_add(effects, &(struct netsim_effect){.number = port, .kind = NETSIM_EFFECT_KICK});
+}
+
+static inline void netsim_effect_timer(struct netsim_effects *effects, uint32_t event, netsim_time at_ps)
+{
+    netsim_effect_add(
+        effects, &(struct netsim_effect){.value = at_ps, .number = event, .kind = NETSIM_EFFECT_TIMER});
+}
+
+/* ---- flow control ---------------------------------------------------------------------------------- */
 
 /* State at the far end of a link under Bifrost, or of one to a relay. */
 struct netsim_long_link {
@@ -46,7 +103,7 @@ struct netsim_flow_control {
     uint8_t priority; /* of the data, which alone is under flow control */
     uint32_t long_links_count;
     uint32_t first_slot_event;    /* NETSIM_LONG_EVENTS of each long link */
-    uint32_t first_refresh_event; /* two of each link, see refresh_timers.h; only when refreshing */
+    uint32_t first_refresh_event; /* two of each link, see flow_links.h; only when refreshing */
     uint32_t frame_bytes;         /* a full packet on the wire */
 };
 

@@ -10,11 +10,15 @@
 #ifndef LH_NETSIM_FLOWCONTROL_LINK_RULES_H
 #define LH_NETSIM_FLOWCONTROL_LINK_RULES_H
 
-#include <longhaul/flowcontrol.h>
+#include <assert.h>
 
-#include "netsim/base/config.h"
-#include "netsim/engine/graph.h"
-#include "netsim/engine/port.h"
+#include <longhaul/flowcontrol.h>
+#include <longhaul/types.h>
+
+#include "netsim/base/netsim_config.h"
+#include "netsim/engine/netsim_port.h"
+#include "netsim/engine/network.h"
+#include "netsim/flowcontrol/flow_machines.h"
 
 struct netsim_control_rule {
     enum netsim_control control;
@@ -44,5 +48,36 @@ int netsim_credit_step_check(const char *key, uint64_t step_bytes, uint64_t buff
                              uint32_t packet_bytes);
 /* All links of the graph. */
 int netsim_control_check(const struct netsim_config *config, const struct netsim_graph *graph);
+
+/* ---- link setup ------------------------------------------------------------------------------------ */
+
+/* Gives each link its flow control. */
+
+/* The configuration has passed netsim_control_check() with the graph of the network. Takes the state of links
+ * from the arena. */
+void netsim_flow_control_init(struct netsim_flow_control *control, struct netsim_network *network,
+                              const struct netsim_config *config, struct netsim_arena *arena);
+/* Numbers the events of flow control from `first` on, and returns the first number behind them. */
+uint32_t netsim_flow_control_number_events(struct netsim_flow_control *control, uint32_t first);
+
+/* ---- link bytes ------------------------------------------------------------------------------------ */
+
+/* What a link carries in a time, in whole bytes. */
+
+/* Faster than any link, slower than any; longer than any round trip on earth. */
+#define FLOW_RATE_MIN ((uint64_t)1000000)
+#define FLOW_RATE_MAX ((uint64_t)100000000000000)
+#define FLOW_SPAN_MAX ((lh_time)2 * LH_NS_PER_S)
+
+#define FLOW_BIT_NS_PER_BYTE ((uint64_t)8 * LH_NS_PER_S)
+
+/* Rounded up. No step overflows: the rest of the rate is below 8e9, and the span at most 2e9. */
+static inline uint64_t flow_bytes_in(uint64_t rate_bps, lh_time span_ns)
+{
+    assert(rate_bps <= FLOW_RATE_MAX && span_ns <= FLOW_SPAN_MAX);
+    uint64_t whole = rate_bps / FLOW_BIT_NS_PER_BYTE * span_ns;
+    uint64_t rest = rate_bps % FLOW_BIT_NS_PER_BYTE * span_ns;
+    return whole + (rest + FLOW_BIT_NS_PER_BYTE - 1) / FLOW_BIT_NS_PER_BYTE;
+}
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * run.c - see run.h.
+ * simulation_run.c - see run.h.
  *
  * A transmitter that is idle starts at once; one that is busy has one event, when it is idle. A wire has one
  * event, too: the arrival of its first packet. So a packet costs two events a hop under load, and one on an
@@ -7,20 +7,17 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "netsim/run/run.h"
+#include "netsim/run/simulation_run.h"
 
 #include <longhaul/error.h>
 
 #include "base/error.h"
-#include "netsim/engine/launch.h"
-#include "netsim/engine/port_queue.h"
+#include "netsim/engine/network.h"
 #include "netsim/engine/switch.h"
-#include "netsim/flowcontrol/credit_link.h"
-#include "netsim/flowcontrol/link_setup.h"
-#include "netsim/flowcontrol/signalling.h"
-#include "netsim/transport/controller.h"
-#include "netsim/transport/host.h"
-#include "netsim/transport/sender.h"
+#include "netsim/flowcontrol/flow_links.h"
+#include "netsim/flowcontrol/link_rules.h"
+#include "netsim/transport/flow_controller.h"
+#include "netsim/transport/netsim_host.h"
 
 #define CHECK_EVERY 4096u /* events between two checks for the end */
 

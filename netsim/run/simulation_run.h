@@ -1,18 +1,17 @@
 /*
- * run.h - the whole of one simulation: the network, its flow control and the transport of its hosts, which
+ * simulation_run.h - the whole of one simulation: the network, its flow control and the transport of its
+ * hosts, which
  * do not know each other, and the loop that passes events to them and carries out what they ask for.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_NETSIM_RUN_RUN_H
-#define LH_NETSIM_RUN_RUN_H
+#ifndef LH_NETSIM_RUN_SIMULATION_RUN_H
+#define LH_NETSIM_RUN_SIMULATION_RUN_H
 
-#include "netsim/engine/deadlock.h"
 #include "netsim/engine/disturbance.h"
 #include "netsim/engine/network.h"
-#include "netsim/engine/raw.h"
-#include "netsim/flowcontrol/flow_control.h"
-#include "netsim/transport/transport.h"
+#include "netsim/flowcontrol/flow_machines.h"
+#include "netsim/transport/netsim_flows.h"
 
 struct netsim {
     struct netsim_network network;

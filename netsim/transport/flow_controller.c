@@ -1,14 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "netsim/transport/flow_controller.h"
+
+#include "netsim/transport/netsim_flows.h"
+
+/* ---- controller ------------------------------------------------------------------------------------ */
+
 /*
- * controller.c - see controller.h.
- *
  * Each acknowledgement carries the receiver's totals, so a lost one costs nothing. They are beside the
  * packet, by its number in the pool.
  *
  * Controllers think in nanoseconds: times are rounded down.
- *
- * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "netsim/transport/controller.h"
 
 #define RING_MAX 512u /* entries of what is in flight; more packets share them */
 
@@ -175,7 +177,7 @@ static void decide(struct netsim_transport *transport, uint32_t flow)
         set_timer(transport, flow);
 }
 
-void netsim_controller_start(struct netsim_transport *transport, uint32_t flow)
+static void netsim_controller_start(struct netsim_transport *transport, uint32_t flow)
 {
     const struct lh_congestion *controller = transport->controllers.choice.controller;
     const struct netsim_transport_config *config = &transport->config;
@@ -332,4 +334,126 @@ uint32_t netsim_controller_on_credit_timer(struct netsim_transport *transport, u
     transport->network->totals.ack_packets++;
     netsim_controller_report(transport, packet);
     return number;
+}
+
+/* ---- flow rate ------------------------------------------------------------------------------------- */
+
+/*
+ * DCQCN is asked when a packet leaves, and catches up then. So a higher rate is felt from the next packet on:
+ * at most a packet's time at the lower one later, and no event is needed for it.
+ */
+
+struct dcqcn_config netsim_flow_rate_dcqcn(const struct netsim_dcqcn_config *config)
+{
+    return (struct dcqcn_config){
+        .alpha_ns = config->alpha_ps / NETSIM_PS_PER_NS,
+        .decrease_ns = config->decrease_ps / NETSIM_PS_PER_NS,
+        .increase_ns = config->increase_ps / NETSIM_PS_PER_NS,
+        .increase_bytes = config->increase_bytes,
+        .additive_bps = config->additive_bps,
+        .hyper_bps = config->hyper_bps,
+        .least_bps = config->least_bps,
+        .recovery_stages = config->recovery_stages,
+        .gain = config->gain,
+        .clamp = config->clamp,
+    };
+}
+
+void netsim_flow_rate_setup(struct netsim_transport *transport)
+{
+    const struct netsim_transport_config *config = &transport->config;
+    transport->paced = config->rate_bps != 0 || config->congestion.kind != NETSIM_CONGESTION_NONE;
+    if (config->rate_bps != 0)
+        transport->pace_ps_per_byte_q16 = netsim_ps_per_byte_q16(config->rate_bps);
+    transport->dcqcn = netsim_flow_rate_dcqcn(&config->dcqcn);
+}
+
+void netsim_flow_rate_start(struct netsim_transport *transport, uint32_t flow)
+{
+    uint32_t source = transport->flows[flow].sender.source;
+    uint64_t line_bps = transport->network->more[netsim_host_port(source)].rate_bps;
+    uint64_t rate_bps = transport->config.rate_bps;
+    if (netsim_is_controlled(transport))
+        netsim_controller_start(transport, flow);
+    if (transport->rates != NULL)
+        dcqcn_init(&transport->rates[flow], rate_bps != 0 && rate_bps < line_bps ? rate_bps : line_bps);
+}
+
+static void wait_for(struct netsim_transport *transport, uint32_t flow, netsim_time span_ps)
+{
+    struct netsim_sender *sender = &transport->flows[flow].sender;
+    netsim_time from_ps =
+        sender->pace_ps > transport->network->now_ps ? sender->pace_ps : transport->network->now_ps;
+    sender->pace_ps = from_ps + span_ps;
+}
+
+/* At the line's rate nothing is to be waited for but the line. */
+void netsim_flow_rate_on_sent(struct netsim_transport *transport, uint32_t flow, uint32_t wire_bytes)
+{
+    assert(transport->paced && !netsim_is_controlled(transport));
+    if (transport->rates != NULL) {
+        struct dcqcn *dcqcn = &transport->rates[flow];
+        dcqcn_on_bytes(dcqcn, &transport->dcqcn, transport->network->now_ps / NETSIM_PS_PER_NS, wire_bytes);
+        if (dcqcn->rate_bps != dcqcn->line_bps) {
+            wait_for(transport, flow, 8 * (uint64_t)wire_bytes * NETSIM_PS_PER_S / dcqcn->rate_bps);
+            return;
+        }
+    }
+    if (transport->pace_ps_per_byte_q16 != 0)
+        wait_for(transport, flow, netsim_serialization_ps(transport->pace_ps_per_byte_q16, wire_bytes));
+}
+
+void netsim_flow_rate_on_cnp(struct netsim_transport *transport, uint32_t flow)
+{
+    assert(transport->rates != NULL);
+    dcqcn_on_cnp(&transport->rates[flow], &transport->dcqcn, transport->network->now_ps / NETSIM_PS_PER_NS);
+}
+
+/* ---- flow ring ------------------------------------------------------------------------------------- */
+
+static void append(struct netsim_transport *transport, struct netsim_flow_ring *ring, uint32_t flow)
+{
+    transport->flows[flow].sender.ring_next = NETSIM_NO_FLOW;
+    if (ring->last == NETSIM_NO_FLOW)
+        ring->first = flow;
+    else
+        transport->flows[ring->last].sender.ring_next = flow;
+    ring->last = flow;
+}
+
+/* In front of the first with a higher number; there is one. Who has just sent is mostly the first. */
+static void insert(struct netsim_transport *transport, struct netsim_flow_ring *ring, uint32_t flow)
+{
+    uint32_t *link = &ring->first;
+    while (*link < flow)
+        link = &transport->flows[*link].sender.ring_next;
+    transport->flows[flow].sender.ring_next = *link;
+    *link = flow;
+}
+
+void netsim_flow_ring_add(struct netsim_transport *transport, uint32_t flow)
+{
+    struct netsim_sender *sender = &transport->flows[flow].sender;
+    struct netsim_flow_ring *ring = &transport->rings[sender->source];
+    bool in_order = transport->starts.list->in_order;
+    assert(!sender->in_ring);
+    sender->in_ring = 1;
+    if (in_order && ring->last != NETSIM_NO_FLOW && flow < ring->last)
+        insert(transport, ring, flow);
+    else
+        append(transport, ring, flow);
+}
+
+uint32_t netsim_flow_ring_take(struct netsim_transport *transport, uint32_t host)
+{
+    struct netsim_flow_ring *ring = &transport->rings[host];
+    uint32_t flow = ring->first;
+    if (flow == NETSIM_NO_FLOW)
+        return flow;
+    struct netsim_sender *sender = &transport->flows[flow].sender;
+    ring->first = sender->ring_next;
+    if (ring->first == NETSIM_NO_FLOW)
+        ring->last = NETSIM_NO_FLOW;
+    sender->in_ring = 0;
+    return flow;
 }

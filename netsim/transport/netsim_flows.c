@@ -1,11 +1,11 @@
-/*
- * starts.c - see starts.h.
- *
- * SPDX-License-Identifier: BSD-3-Clause
- */
-#include "netsim/transport/starts.h"
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "netsim/transport/netsim_flows.h"
 
+#include <stdbool.h>
 #include <string.h>
+
+#include "netsim/base/flow_list.h"
+#include "netsim/base/netsim_time.h"
 
 /* ---- the heap ---------------------------------------------------------------------------------------- */
 

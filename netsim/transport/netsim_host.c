@@ -1,16 +1,138 @@
-/*
- * sender.c - see sender.h.
- *
- * SPDX-License-Identifier: BSD-3-Clause
- */
-#include "netsim/transport/sender.h"
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "netsim/transport/netsim_host.h"
 
-#include "netsim/transport/controller.h"
-#include "netsim/transport/flow_rate.h"
-#include "netsim/transport/flow_ring.h"
-#include "netsim/transport/ideal_fct.h"
-#include "netsim/transport/queue_pair.h"
-#include "netsim/transport/xp.h"
+#include "netsim/engine/switch.h"
+#include "netsim/transport/flow_controller.h"
+#include "netsim/transport/netsim_flows.h"
+#include "netsim/transport/netsim_transport.h"
+
+/* ---- ideal fct ------------------------------------------------------------------------------------- */
+
+/* The links from one host to another that a flow's packets take; one path of them, when packets are sprayed,
+ * so a flow may then be faster than alone on it. */
+struct path {
+    uint32_t source;
+    uint32_t destination;
+    uint32_t entropy;
+    uint32_t links; /* 0: there is no path */
+};
+
+/* From one link to the next; NETSIM_NO_PORT: there is none. */
+static uint32_t next_link(const struct netsim_transport *transport, const struct path *path, uint32_t link)
+{
+    uint32_t far = transport->network->ports[link].far;
+    if (far < transport->network->hosts_count)
+        return NETSIM_NO_PORT;
+    return netsim_switch_flow_port(&transport->network->switches[far - transport->network->hosts_count],
+                                   path->destination, path->entropy);
+}
+
+static struct path path_of(const struct netsim_transport *transport, uint32_t source, uint32_t destination,
+                           uint32_t entropy)
+{
+    struct path path = {source, destination, entropy, 0};
+    uint32_t last = netsim_host_port(source);
+    /* A path visits no switch twice. */
+    for (uint32_t link = last;
+         link != NETSIM_NO_PORT && path.links <= transport->network->graph->nodes_count;
+         link = next_link(transport, &path, link)) {
+        last = link;
+        path.links++;
+    }
+    if (transport->network->ports[last].far != destination)
+        path.links = 0;
+    return path;
+}
+
+/* The time of wire_bytes over all links, and on the slowest of them. */
+static netsim_time one_way_ps(const struct netsim_transport *transport, const struct path *path,
+                              uint32_t wire_bytes, netsim_time *slowest_ps)
+{
+    netsim_time sum_ps = 0;
+    uint32_t link = netsim_host_port(path->source);
+    *slowest_ps = 1;
+    for (uint32_t i = 0; i < path->links; i++, link = next_link(transport, path, link)) {
+        const struct netsim_port *port = &transport->network->ports[link];
+        netsim_time span_ps = netsim_serialization_ps(port->ps_per_byte_q16, wire_bytes);
+        sum_ps += span_ps + port->delay_ps;
+        *slowest_ps = span_ps > *slowest_ps ? span_ps : *slowest_ps;
+    }
+    return sum_ps;
+}
+
+/* When a flow's packets arrive. */
+struct arrivals {
+    netsim_time first_ps;
+    netsim_time before_ps; /* the last but one; with a single packet, 0 */
+    netsim_time last_ps;
+};
+
+/* Times on link i count from when the first packet could have left link i - 1, so delays are added once at
+ * the end. */
+static struct arrivals data_arrivals(const struct netsim_transport *transport, const struct path *path,
+                                     const struct netsim_sender *sender)
+{
+    uint32_t header_bytes = transport->config.header_bytes;
+    uint32_t full_bytes = transport->config.payload_bytes + header_bytes;
+    netsim_time delays_ps = 0;
+    netsim_time first_ps = 0;   /* the first packet has left this link */
+    netsim_time slowest_ps = 0; /* of the links so far */
+    netsim_time before_ps = 0;  /* the last but one has left this link */
+    netsim_time last_ps = 0;    /* the last packet has left this link */
+    uint32_t link = netsim_host_port(path->source);
+    for (uint32_t i = 0; i < path->links; i++, link = next_link(transport, path, link)) {
+        const struct netsim_port *port = &transport->network->ports[link];
+        netsim_time full_ps = netsim_serialization_ps(port->ps_per_byte_q16, full_bytes);
+        delays_ps += port->delay_ps;
+        first_ps += full_ps;
+        slowest_ps = full_ps > slowest_ps ? full_ps : slowest_ps;
+        if (sender->packets > 1) {
+            before_ps = first_ps + (sender->packets - 2) * slowest_ps;
+            last_ps = before_ps > last_ps ? before_ps : last_ps;
+        }
+        last_ps += netsim_serialization_ps(port->ps_per_byte_q16, sender->last_bytes + header_bytes);
+    }
+    if (sender->packets == 1)
+        return (struct arrivals){last_ps + delays_ps, 0, last_ps + delays_ps};
+    return (struct arrivals){first_ps + delays_ps, before_ps + delays_ps, last_ps + delays_ps};
+}
+
+/* When the last acknowledgement sets out, if all waiting for the one before it is put at the beginning: those
+ * that follow each other too closely end up spaced by their slowest link. Of all packets only the first and
+ * the last two can be what they wait for. */
+static netsim_time last_ack_ps(const struct arrivals *arrivals, uint32_t packets,
+                               netsim_time slowest_ack_ps)
+{
+    netsim_time from_ps = arrivals->last_ps;
+    netsim_time behind_first_ps = arrivals->first_ps + (packets - 1) * slowest_ack_ps;
+    netsim_time behind_before_ps = arrivals->before_ps + slowest_ack_ps;
+    if (behind_first_ps > from_ps)
+        from_ps = behind_first_ps;
+    if (packets > 1 && behind_before_ps > from_ps)
+        from_ps = behind_before_ps;
+    return from_ps;
+}
+
+void netsim_ideal_fct(const struct netsim_transport *transport, uint32_t number, netsim_time *ideal_ps,
+                      netsim_time *base_rtt_ps, netsim_time *slowest_ps)
+{
+    const struct netsim_sender *sender = &transport->flows[number].sender;
+    const struct netsim_transport_config *config = &transport->config;
+    uint32_t full_bytes = config->payload_bytes + config->header_bytes;
+    struct path path = path_of(transport, sender->source, sender->destination, sender->entropy);
+    struct arrivals arrivals = data_arrivals(transport, &path, sender);
+    *base_rtt_ps = one_way_ps(transport, &path, full_bytes, slowest_ps);
+    *ideal_ps = arrivals.last_ps;
+    if (config->ack_bytes != 0) {
+        netsim_time slowest_ack_ps = 0;
+        path = path_of(transport, sender->destination, sender->source, ~sender->entropy);
+        netsim_time ack_ps = one_way_ps(transport, &path, config->ack_bytes, &slowest_ack_ps);
+        *ideal_ps = last_ack_ps(&arrivals, sender->packets, slowest_ack_ps) + ack_ps;
+        *base_rtt_ps += ack_ps;
+    }
+}
+
+/* ---- sender ---------------------------------------------------------------------------------------- */
 
 /* Consecutive timeouts double the wait, up to this: the least maximum that RFC 6298 (2.5) allows. Without
  * it, flows whose timers began together and that overrun the same few packets of buffer wait for days, and so
@@ -51,7 +173,7 @@ static bool find_gap(const struct netsim_transport *transport, struct netsim_sen
     return sender->recovery_scan < end;
 }
 
-bool netsim_sender_may_send(const struct netsim_transport *transport, uint32_t number)
+static bool netsim_sender_may_send(const struct netsim_transport *transport, uint32_t number)
 {
     struct netsim_sender *sender = &transport->flows[number].sender;
     if (sender->failed || sender->held)
@@ -121,7 +243,9 @@ static void start_timer(struct netsim_transport *transport, uint32_t number)
                               transport->network->now_ps + timeout_ps(transport, number));
 }
 
-void netsim_sender_fill(struct netsim_transport *transport, uint32_t number, struct netsim_packet *packet)
+/* Fills in the packet that goes next. */
+static void netsim_sender_fill(struct netsim_transport *transport, uint32_t number,
+                               struct netsim_packet *packet)
 {
     struct netsim_sender *sender = &transport->flows[number].sender;
     bool repeated = sender->recovering && find_gap(transport, sender);
@@ -170,7 +294,8 @@ static bool wake(struct netsim_transport *transport, uint32_t flow)
     return true;
 }
 
-bool netsim_sender_wake_next(struct netsim_transport *transport, uint32_t number)
+/* The flow has sent all that it may: the next message of its queue pair may be next. */
+static bool netsim_sender_wake_next(struct netsim_transport *transport, uint32_t number)
 {
     if (!transport->config.one_queue_pair)
         return false;
@@ -269,7 +394,8 @@ static bool on_later_ack(struct netsim_transport *transport, const struct netsim
     return woke;
 }
 
-bool netsim_sender_on_ack(struct netsim_transport *transport, const struct netsim_packet *ack)
+/* True, of these: the flow has joined the ring of its host, which may send. */
+static bool netsim_sender_on_ack(struct netsim_transport *transport, const struct netsim_packet *ack)
 {
     struct netsim_flow *flow = &transport->flows[ack->flow];
     struct netsim_sender *sender = &flow->sender;
@@ -387,4 +513,212 @@ void netsim_sender_start(struct netsim_transport *transport, uint32_t number)
     if (transport->config.kind == NETSIM_XP ? netsim_xp_start(transport, number)
                                             : netsim_sender_may_send(transport, number))
         netsim_flow_ring_add(transport, number);
+}
+
+/* ---- receiver -------------------------------------------------------------------------------------- */
+
+/*
+ * The receiving end of a flow: notes what arrived, acknowledges each packet.
+ *
+ * An acknowledgement reports up to where everything has arrived, and which packet it answers (so the sender
+ * learns of each one that arrived out of order, as IRN does: Mittal et al. 2018, section 3.1).
+ *
+ * With go-back-N a packet that comes before its turn is not taken. The first one behind a gap is answered
+ * with a negative acknowledgement, the others with nothing, as RoCE's responders do it (transport.nack
+ * repeats it). One that comes again is acknowledged again.
+ */
+
+static bool bit_take(uint64_t *bits, uint32_t number)
+{
+    uint64_t bit = (uint64_t)1 << (number % 64);
+    bool was = (bits[number / 64] & bit) != 0;
+    bits[number / 64] |= bit;
+    return !was;
+}
+
+/* Whether it had not arrived before. */
+static bool note(struct netsim_receiver *receiver, uint32_t sequence)
+{
+    if (sequence < receiver->expected)
+        return false;
+    if (sequence > receiver->expected) {
+        if (!bit_take(receiver->arrived, sequence))
+            return false;
+        receiver->out_of_order++;
+        return true;
+    }
+    receiver->expected++;
+    while (receiver->out_of_order > 0 &&
+           (receiver->arrived[receiver->expected / 64] >> (receiver->expected % 64) & 1) != 0) {
+        receiver->expected++;
+        receiver->out_of_order--;
+    }
+    return true;
+}
+
+static bool note_in_order(struct netsim_receiver *receiver, uint32_t sequence)
+{
+    if (sequence != receiver->expected)
+        return false;
+    receiver->expected++;
+    return true;
+}
+
+/* Whether to report the gap in front of a packet now. Packet numbers are 31 bits: one more is never 0. */
+static bool reports_gap(const struct netsim_transport *transport, struct netsim_receiver *receiver)
+{
+    bool again = receiver->reported == receiver->expected + 1;
+    if (again && (transport->config.nack_ps == 0 || transport->network->now_ps < receiver->report_ps))
+        return false;
+    receiver->reported = receiver->expected + 1;
+    receiver->report_ps = transport->network->now_ps + transport->config.nack_ps;
+    return true;
+}
+
+/* Whether the sender is notified of a mark. */
+static bool notifies(const struct netsim_transport *transport, struct netsim_receiver *receiver)
+{
+    if (transport->network->now_ps < receiver->notify_ps)
+        return false;
+    receiver->notify_ps = transport->network->now_ps + transport->config.cnp_ps;
+    return true;
+}
+
+static void become_ack(const struct netsim_transport *transport, struct netsim_receiver *receiver,
+                       struct netsim_packet *packet)
+{
+    uint32_t source = packet->source;
+    packet->source = packet->destination;
+    packet->destination = source;
+    packet->echo = packet->sequence;
+    packet->sequence = receiver->expected;
+    packet->entropy = ~packet->entropy;
+    packet->wire_bytes = (uint16_t)transport->config.ack_bytes;
+    packet->kind = LH_NETSIM_ACK;
+    packet->priority = transport->config.ack_priority;
+    packet->flags &= NETSIM_MARKED; /* echoes congestion */
+    if (packet->flags != 0 && !notifies(transport, receiver))
+        packet->flags = 0;
+    if (transport->config.kind == NETSIM_GBN && packet->echo > packet->sequence)
+        packet->flags |= NETSIM_NACK;
+    if (transport->config.one_queue_pair &&
+        netsim_queue_pair_missing(transport, packet->flow) == packet->flow)
+        packet->flags |= NETSIM_BEHIND;
+}
+
+/* Go-back-N: a packet came before an earlier message of its queue pair was whole. */
+static bool on_early(struct netsim_transport *transport, struct netsim_packet *packet, uint32_t missing)
+{
+    struct netsim_flow *flow = &transport->flows[missing];
+    if (!reports_gap(transport, &flow->receiver))
+        return false;
+    transport->network->totals.ack_packets++;
+    packet->flow = missing;
+    packet->sequence = flow->sender.packets - 1; /* it was sent before */
+    become_ack(transport, &flow->receiver, packet);
+    packet->flags |= NETSIM_NACK;
+    return true;
+}
+
+/* What a packet carries that had not arrived before. */
+static void count_payload(struct netsim_transport *transport, struct netsim_flow *flow, uint32_t sequence)
+{
+    bool last = sequence == flow->sender.packets - 1;
+    uint32_t bytes = last ? flow->sender.last_bytes : transport->config.payload_bytes;
+    transport->network->totals.delivered_bytes += bytes;
+    if (transport->config.kind == NETSIM_XP)
+        flow->missing_bytes -= bytes;
+}
+
+static void on_xp_data(struct netsim_transport *transport, const struct netsim_packet *packet)
+{
+    struct netsim_flow *flow = &transport->flows[packet->flow];
+    if (!netsim_xp_on_arrival(transport, packet->flow))
+        return;
+    if (note(&flow->receiver, packet->sequence))
+        count_payload(transport, flow, packet->sequence);
+    if (packet->sequence == flow->sender.packets - 1)
+        netsim_xp_on_last(transport, packet->flow);
+}
+
+/* Takes a data packet; turns it into its acknowledgement, to be sent, or returns false. */
+static bool netsim_receiver_on_data(struct netsim_transport *transport, struct netsim_packet *packet)
+{
+    struct netsim_flow *flow = &transport->flows[packet->flow];
+    struct netsim_receiver *receiver = &flow->receiver;
+    assert(packet->flow < transport->flows_count && packet->sequence < flow->sender.packets);
+    if (transport->config.kind == NETSIM_XP) {
+        on_xp_data(transport, packet);
+        return false;
+    }
+    if (netsim_is_controlled(transport))
+        netsim_controller_on_data(transport, packet);
+    bool in_order_only = transport->config.kind == NETSIM_GBN;
+    uint32_t missing = in_order_only ? netsim_queue_pair_missing(transport, packet->flow) : packet->flow;
+    if (missing != packet->flow)
+        return on_early(transport, packet, missing);
+    if (in_order_only ? note_in_order(receiver, packet->sequence) : note(receiver, packet->sequence)) {
+        count_payload(transport, flow, packet->sequence);
+        if (receiver->expected == flow->sender.packets)
+            netsim_queue_pair_on_whole(transport, packet->flow);
+    }
+    if (transport->config.ack_bytes == 0) {
+        if (flow->received_ps == transport->network->now_ps && flow->done_ps == NETSIM_NEVER)
+            netsim_flow_done(transport, packet->flow, transport->network->now_ps);
+        return false;
+    }
+    if (in_order_only && packet->sequence > receiver->expected && !reports_gap(transport, receiver))
+        return false;
+    transport->network->totals.ack_packets++;
+    become_ack(transport, receiver, packet);
+    if (netsim_is_controlled(transport))
+        netsim_controller_report(transport, packet);
+    return true;
+}
+
+/* ---- host ------------------------------------------------------------------------------------------ */
+
+/* After a packet the flow goes to the end of the ring, or waits for its pace. */
+static void flow_sent(struct netsim_transport *transport, uint32_t flow)
+{
+    struct netsim_sender *sender = &transport->flows[flow].sender;
+    struct netsim_network *network = transport->network;
+    if (transport->config.kind == NETSIM_XP && sender->next == sender->packets)
+        netsim_xp_on_sent(transport, flow);
+    else if (transport->config.one_queue_pair && sender->next == sender->packets &&
+             !netsim_sender_may_send(transport, flow))
+        netsim_sender_wake_next(transport, flow);
+    else if (transport->paced && sender->pace_ps > network->now_ps)
+        netsim_event_schedule(&network->events, transport->first_pace_event + flow, sender->pace_ps);
+    else if (netsim_sender_may_send(transport, flow))
+        netsim_flow_ring_add(transport, flow);
+    else if (netsim_is_controlled(transport) && !sender->held)
+        netsim_controller_on_limited(transport, flow);
+}
+
+uint32_t netsim_host_packet(struct netsim_transport *transport, uint32_t host)
+{
+    /* Each round takes a flow out of the ring. */
+    for (uint32_t flow; (flow = netsim_flow_ring_take(transport, host)) != NETSIM_NO_FLOW;) {
+        if (!netsim_sender_may_send(transport, flow))
+            continue; /* what it was to retransmit has arrived meanwhile */
+        uint32_t packet = netsim_packet_new(transport->network);
+        if (packet == NETSIM_NO_PACKET)
+            return NETSIM_NO_PACKET;
+        netsim_sender_fill(transport, flow, &transport->network->pool.packets[packet]);
+        flow_sent(transport, flow);
+        return packet;
+    }
+    return NETSIM_NO_PACKET;
+}
+
+enum netsim_host_action netsim_host_on_arrival(struct netsim_transport *transport,
+                                               struct netsim_packet *packet)
+{
+    if ((packet->flags & NETSIM_CORRUPTED) != 0 || packet->flow == NETSIM_NO_FLOW)
+        return NETSIM_HOST_TAKES;
+    if (packet->kind == LH_NETSIM_DATA)
+        return netsim_receiver_on_data(transport, packet) ? NETSIM_HOST_ANSWERS : NETSIM_HOST_TAKES;
+    assert(packet->kind == LH_NETSIM_ACK);
+    return netsim_sender_on_ack(transport, packet) ? NETSIM_HOST_SENDS : NETSIM_HOST_TAKES;
 }

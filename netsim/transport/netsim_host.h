@@ -1,5 +1,32 @@
 /*
- * sender.h - the sending end of a flow: a window, and one of three ways to retransmit.
+ * netsim_host.h - a host: its flows share one port, which asks for a packet when it is idle, so a host
+ * never queues
+ * data.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_NETSIM_TRANSPORT_NETSIM_HOST_H
+#define LH_NETSIM_TRANSPORT_NETSIM_HOST_H
+
+#include "netsim/transport/netsim_flows.h"
+
+/* The packet that the host's flows, round robin, send now; NETSIM_NO_PACKET. */
+uint32_t netsim_host_packet(struct netsim_transport *transport, uint32_t host);
+
+enum netsim_host_action {
+    NETSIM_HOST_TAKES,   /* the packet has ended */
+    NETSIM_HOST_SENDS,   /* the same, and a flow of the host may send */
+    NETSIM_HOST_ANSWERS, /* the packet has become its acknowledgement, to be queued at the host's port */
+};
+
+/* A packet of a flow arrived at its destination. */
+enum netsim_host_action netsim_host_on_arrival(struct netsim_transport *transport,
+                                               struct netsim_packet *packet);
+
+/* ---- sender ---------------------------------------------------------------------------------------- */
+
+/*
+ * The sending end of a flow: a window, and one of three ways to retransmit.
  *
  * Selective repeat (sr), as IRN does it (Mittal et al. 2018, section 3): a packet counts as lost when one
  * that is `reorder` later has arrived. The sender then recovers: it retransmits each gap once, and sends new
@@ -16,25 +43,26 @@
  * packet left, or from the last acknowledgement; it is not moved on each of these, but when it fires early,
  * set again for the rest. While nothing is in flight there is no timer: a flow whose host is stopped for
  * ever lets the simulation end.
- *
- * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_NETSIM_TRANSPORT_SENDER_H
-#define LH_NETSIM_TRANSPORT_SENDER_H
 
-#include "netsim/transport/transport.h"
-
-bool netsim_sender_may_send(const struct netsim_transport *transport, uint32_t flow);
-/* Fills in the packet that goes next. */
-void netsim_sender_fill(struct netsim_transport *transport, uint32_t flow, struct netsim_packet *packet);
 void netsim_sender_start(struct netsim_transport *transport, uint32_t flow);
-
-/* True, of these: the flow has joined the ring of its host, which may send. */
-bool netsim_sender_on_ack(struct netsim_transport *transport, const struct netsim_packet *ack);
 bool netsim_sender_on_timer_expired(struct netsim_transport *transport, uint32_t flow);
 bool netsim_sender_on_controller_timer(struct netsim_transport *transport, uint32_t flow);
 bool netsim_sender_on_pace_expired(struct netsim_transport *transport, uint32_t flow);
-/* The flow has sent all that it may: the next message of its queue pair may be next. */
-bool netsim_sender_wake_next(struct netsim_transport *transport, uint32_t flow);
+
+/* ---- ideal fct ------------------------------------------------------------------------------------- */
+
+/*
+ * The completion time of a flow that is alone in the network: no queues but its own packets',
+ * no faults, no window.
+ *
+ * Exact, to the picosecond: equal packets through a line of store-and-forward links leave link i spaced by
+ * the slowest link so far; only the last packet, which may be shorter, can run into the one before it. Then
+ * its acknowledgement can run into that one's.
+ */
+
+/* Also the round trip of a full packet on the empty path, and the time of one on its slowest link. */
+void netsim_ideal_fct(const struct netsim_transport *transport, uint32_t flow, netsim_time *ideal_ps,
+                      netsim_time *base_rtt_ps, netsim_time *slowest_ps);
 
 #endif

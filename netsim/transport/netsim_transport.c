@@ -1,14 +1,12 @@
-/*
- * transport.c - see transport.h.
- *
- * SPDX-License-Identifier: BSD-3-Clause
- */
-#include "netsim/transport/transport.h"
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "netsim/transport/netsim_transport.h"
 
 #include <string.h>
 
-#include "netsim/transport/controller.h"
-#include "netsim/transport/flow_rate.h"
+#include "netsim/transport/flow_controller.h"
+#include "netsim/transport/netsim_flows.h"
+
+/* ---- transport ------------------------------------------------------------------------------------- */
 
 static uint64_t packets_of(const struct netsim_transport *transport, uint64_t bytes)
 {
@@ -109,4 +107,238 @@ uint32_t netsim_transport_number_events(struct netsim_transport *transport, uint
     first += transport->paced ? transport->flows_count : 0;
     transport->start_event = first;
     return first + 1;
+}
+
+/* ---- queue pair ------------------------------------------------------------------------------------ */
+
+/*
+ * Messages are linked in the order of their start. Those that are over for the sender, and all before them,
+ * are taken off the front: pair_before of the oldest that is not is NETSIM_NO_FLOW. So a walk towards it
+ * passes what is in flight, no more.
+ */
+
+static bool is_over(const struct netsim_flow *flow)
+{
+    return flow->done_ps != NETSIM_NEVER || flow->sender.failed;
+}
+
+static bool is_sent(const struct netsim_sender *sender)
+{
+    return sender->next == sender->packets || sender->failed;
+}
+
+static bool has_come(const struct netsim_flow *flow)
+{
+    return flow->received_ps != NETSIM_NEVER || flow->sender.failed;
+}
+
+/* ---- the sender -------------------------------------------------------------------------------------- */
+
+void netsim_queue_pair_add(struct netsim_transport *transport, uint32_t number)
+{
+    struct netsim_flow *flow = &transport->flows[number];
+    struct netsim_sender *sender = &flow->sender;
+    flow->pair_before = flow->pair_after = NETSIM_NO_FLOW;
+    if (!transport->config.one_queue_pair)
+        return;
+    size_t pair = (size_t)sender->source * transport->network->hosts_count + sender->destination;
+    uint32_t *last = &transport->last_of_pair[pair];
+    if (*last != 0) {
+        struct netsim_flow *before = &transport->flows[*last - 1];
+        sender->entropy = before->sender.entropy;
+        before->pair_after = number;
+        flow->pair_before = *last - 1;
+        if (is_over(before) && before->pair_before == NETSIM_NO_FLOW)
+            flow->pair_before = NETSIM_NO_FLOW;
+    }
+    *last = number + 1;
+}
+
+bool netsim_queue_pair_has_room(const struct netsim_transport *transport, uint32_t number)
+{
+    const struct netsim_flow *flow = &transport->flows[number];
+    uint64_t in_flight = 0;
+    while (transport->config.one_queue_pair && flow->pair_before != NETSIM_NO_FLOW) {
+        in_flight += flow->sender.next;
+        flow = &transport->flows[flow->pair_before];
+        if (!is_sent(&flow->sender))
+            return false;
+    }
+    in_flight += flow->sender.next - flow->sender.acknowledged;
+    return in_flight < transport->flows[number].sender.window_packets;
+}
+
+bool netsim_queue_pair_has_few(const struct netsim_transport *transport, uint32_t number, uint32_t packets)
+{
+    const struct netsim_flow *flow = &transport->flows[number];
+    uint64_t in_flight = flow->sender.next - flow->sender.acknowledged;
+    while (in_flight <= packets && flow->pair_after != NETSIM_NO_FLOW) {
+        flow = &transport->flows[flow->pair_after];
+        if (flow->sender.next == 0)
+            break;
+        in_flight += flow->sender.next;
+    }
+    return in_flight <= packets;
+}
+
+uint32_t netsim_queue_pair_unsent(const struct netsim_transport *transport, uint32_t number)
+{
+    while (number != NETSIM_NO_FLOW && is_sent(&transport->flows[number].sender))
+        number = transport->flows[number].pair_after;
+    return number;
+}
+
+void netsim_queue_pair_go_back(struct netsim_transport *transport, uint32_t number)
+{
+    while ((number = transport->flows[number].pair_after) != NETSIM_NO_FLOW) {
+        struct netsim_sender *sender = &transport->flows[number].sender;
+        if (sender->next == sender->acknowledged)
+            return; /* nor is anything of those behind it in flight */
+        sender->next = sender->acknowledged;
+    }
+}
+
+void netsim_queue_pair_on_acknowledged(struct netsim_transport *transport, uint32_t number)
+{
+    while (number != NETSIM_NO_FLOW && transport->flows[number].pair_before == NETSIM_NO_FLOW) {
+        struct netsim_flow *flow = &transport->flows[number];
+        if (!is_over(flow)) {
+            if (flow->sender.acknowledged != flow->sender.packets)
+                return;
+            netsim_flow_done(transport, number, transport->network->now_ps);
+        }
+        number = flow->pair_after;
+        if (number != NETSIM_NO_FLOW)
+            transport->flows[number].pair_before = NETSIM_NO_FLOW;
+    }
+}
+
+/* ---- the receiver ------------------------------------------------------------------------------------ */
+
+uint32_t netsim_queue_pair_missing(const struct netsim_transport *transport, uint32_t number)
+{
+    uint32_t before;
+    while ((before = transport->flows[number].pair_before) != NETSIM_NO_FLOW &&
+           !has_come(&transport->flows[before]))
+        number = before;
+    return number;
+}
+
+void netsim_queue_pair_on_whole(struct netsim_transport *transport, uint32_t number)
+{
+    if (netsim_queue_pair_missing(transport, number) != number)
+        return;
+    while (number != NETSIM_NO_FLOW) {
+        struct netsim_flow *flow = &transport->flows[number];
+        if (!has_come(flow)) {
+            if (flow->receiver.expected != flow->sender.packets)
+                return;
+            netsim_flow_received(transport, number, transport->network->now_ps);
+        }
+        number = flow->pair_after;
+    }
+}
+
+/* ---- xp -------------------------------------------------------------------------------------------- */
+
+/*
+ * A timer a flow: its deadline, pending from its turn on until it ends. Flows of a pair have their turns, and
+ * end, in the order of their start.
+ */
+
+static bool has_ended(const struct netsim_transport *transport, uint32_t flow)
+{
+    return transport->flows[flow].done_ps != NETSIM_NEVER;
+}
+
+static bool xp_is_sent(const struct netsim_sender *sender)
+{
+    return sender->next == sender->packets;
+}
+
+#define DEADLINE_PS (10 * NETSIM_PS_PER_MS)
+
+/* One that is shorter than the path would end each message before a byte of it can come. */
+static netsim_time deadline_ps(const struct netsim_transport *transport, uint32_t flow)
+{
+    netsim_time alone_ps = transport->flows[flow].ideal_ps;
+    if (transport->config.deadline_ps != NETSIM_NEVER)
+        return transport->config.deadline_ps;
+    return 2 * alone_ps > DEADLINE_PS ? 2 * alone_ps : DEADLINE_PS;
+}
+
+static void begin_turn(struct netsim_transport *transport, uint32_t flow)
+{
+    netsim_event_schedule(&transport->network->events, transport->first_timer_event + flow,
+                          transport->network->now_ps + deadline_ps(transport, flow));
+}
+
+static void end(struct netsim_transport *transport, uint32_t number)
+{
+    struct netsim_event_queue *events = &transport->network->events;
+    uint32_t after = transport->flows[number].pair_after;
+    assert(!has_ended(transport, number));
+    if (netsim_event_pending(events, transport->first_timer_event + number))
+        netsim_event_cancel(events, transport->first_timer_event + number);
+    netsim_flow_received(transport, number, transport->network->now_ps);
+    netsim_flow_done(transport, number, transport->network->now_ps);
+    if (after != NETSIM_NO_FLOW)
+        begin_turn(transport, after);
+}
+
+bool netsim_xp_start(struct netsim_transport *transport, uint32_t number)
+{
+    struct netsim_flow *flow = &transport->flows[number];
+    const struct netsim_sender *sender = &flow->sender;
+    uint32_t *last =
+        &transport
+             ->last_of_pair[(size_t)sender->source * transport->network->hosts_count + sender->destination];
+    uint32_t before = *last == 0 ? NETSIM_NO_FLOW : *last - 1;
+    *last = number + 1;
+    flow->pair_before = before;
+    flow->pair_after = NETSIM_NO_FLOW;
+    flow->missing_bytes = flow->bytes;
+    if (before != NETSIM_NO_FLOW)
+        transport->flows[before].pair_after = number;
+    if (before == NETSIM_NO_FLOW || has_ended(transport, before))
+        begin_turn(transport, number);
+    return before == NETSIM_NO_FLOW || xp_is_sent(&transport->flows[before].sender);
+}
+
+void netsim_xp_on_sent(struct netsim_transport *transport, uint32_t number)
+{
+    assert(xp_is_sent(&transport->flows[number].sender));
+    if (transport->flows[number].pair_after != NETSIM_NO_FLOW)
+        netsim_flow_ring_add(transport, transport->flows[number].pair_after);
+}
+
+bool netsim_xp_on_arrival(struct netsim_transport *transport, uint32_t number)
+{
+    const struct netsim_flow *flows = transport->flows;
+    uint32_t first = number;
+    if (has_ended(transport, number))
+        return false;
+    while (flows[first].pair_before != NETSIM_NO_FLOW && !has_ended(transport, flows[first].pair_before))
+        first = flows[first].pair_before;
+    for (; first != number; first = flows[first].pair_after)
+        end(transport, first);
+    return true;
+}
+
+void netsim_xp_on_last(struct netsim_transport *transport, uint32_t flow)
+{
+    end(transport, flow);
+}
+
+bool netsim_xp_on_deadline_expired(struct netsim_transport *transport, uint32_t number)
+{
+    struct netsim_sender *sender = &transport->flows[number].sender;
+    bool was_sent = xp_is_sent(sender);
+    transport->network->totals.timeouts++;
+    sender->timeouts++;
+    sender->next = sender->packets;
+    end(transport, number);
+    if (!was_sent)
+        netsim_xp_on_sent(transport, number);
+    return !was_sent;
 }

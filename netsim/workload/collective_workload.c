@@ -1,17 +1,248 @@
-/*
- * collective.c - see collective.h.
- *
- * SPDX-License-Identifier: BSD-3-Clause
- */
-#include "netsim/workload/collective.h"
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "netsim/workload/workload.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "collective/schedule/schedule_table.h"
-#include "netsim/workload/collective_waits.h"
+#include "collective/schedules.h"
+#include "netsim/base/flow_list.h"
+#include "netsim/workload/workload_pairs.h"
+
+/* ---- collective waits ------------------------------------------------------------------------------ */
+
+/*
+ * What the flows of a collective wait for: those before them that brought their
+ * sender the blocks that they carry.
+ *
+ * A block that several flows are summed up into has arrived with the last of them: a *join*, a task that
+ * waits for two. A flow of a later operation waits for its sender to begin it, too, and a member begins one
+ * when it has received everything of the one before, and computed: a task.
+ *
+ * Or, by steps, a flow waits for everything that its sender receives in the steps before. There are no joins
+ * then, but a task for each member and step.
+ *
+ * Built in passes over the same walk: joins and edges are counted, then edges by node, then they are kept.
+ *
+ *
+ * Within an operation, flow i is number i, and join j is number flows + j. By steps, a member's task for step
+ * 1 + i of an operation is join i * members + member.
+ */
+
+struct collective_waits {
+    const struct transfers *transfers;
+    uint32_t operations;
+    uint32_t flows; /* of one operation */
+    bool by_steps;
+    uint32_t *holders; /* collective_waits_places(); what brought each block to each place */
+    /* Counted: */
+    uint32_t joins; /* of one operation; by steps: tasks of members but those that begin it */
+    uint64_t edges; /* of all */
+    /* NULL: they are only counted. */
+    struct netsim_dependencies *graph;
+    bool keeps;
+};
+
+#define NOBODY UINT32_MAX
+
+static bool is_of(const struct collective_waits *waits, enum collective collective)
+{
+    return waits->transfers->schedule->collective == collective;
+}
+
+/* Numbers that `holders` has: of each member its blocks, of an all-to-all each block of each row. */
+static uint64_t collective_waits_places(const struct transfers *transfers)
+{
+    return (uint64_t)transfers->shape.ranks * transfers->shape.blocks;
+}
+
+/* Of an all-to-all, each block is at one member at a time. */
+static uint32_t *holder(const struct collective_waits *waits, uint32_t member, uint32_t block)
+{
+    size_t row = is_of(waits, COLLECTIVE_ALLTOALL) ? 0 : (size_t)member * waits->transfers->shape.blocks;
+    assert(row + block < collective_waits_places(waits->transfers));
+    return &waits->holders[row + block];
+}
+
+/* ---- nodes ------------------------------------------------------------------------------------------- */
+
+static uint32_t collective_waits_tasks(const struct collective_waits *waits)
+{
+    return waits->operations * (waits->transfers->shape.ranks + waits->joins);
+}
+
+/* Of those tasks: the one with which a member begins an operation. */
+static uint32_t collective_waits_begin(const struct collective_waits *waits, uint32_t operation,
+                                       uint32_t member)
+{
+    return operation * waits->transfers->shape.ranks + member;
+}
+
+static uint32_t begin_node(const struct collective_waits *waits, uint32_t operation, uint32_t member)
+{
+    return waits->operations * waits->flows + collective_waits_begin(waits, operation, member);
+}
+
+static uint32_t node_of(const struct collective_waits *waits, uint32_t operation, uint32_t number)
+{
+    if (number < waits->flows)
+        return operation * waits->flows + number;
+    return waits->operations * (waits->flows + waits->transfers->shape.ranks) + operation * waits->joins +
+           number - waits->flows;
+}
+
+static void edge(struct collective_waits *waits, uint32_t before, uint32_t after)
+{
+    if (waits->keeps)
+        netsim_dependencies_keep(waits->graph, before, after);
+    else if (waits->graph != NULL)
+        netsim_dependencies_count(waits->graph, before, after);
+    else
+        waits->edges++;
+}
+
+/* ---- one operation ----------------------------------------------------------------------------------- */
+
+/* Blocks that one flow has brought count once, when they are adjacent. */
+static void send(struct collective_waits *waits, uint32_t operation, const struct transfer *transfer,
+                 uint32_t number)
+{
+    uint32_t before = NOBODY;
+    for (uint32_t i = 0; i < transfer->count; i++) {
+        uint32_t brought = *holder(waits, transfer->from, transfer->first + i);
+        if (brought != before && brought != NOBODY)
+            edge(waits, node_of(waits, operation, brought), node_of(waits, operation, number));
+        before = brought;
+    }
+    if (operation > 0)
+        edge(waits, begin_node(waits, operation, transfer->from), node_of(waits, operation, number));
+}
+
+/* What is stored takes the place of what was there, but for a barrier's messages: each says that others came.
+ */
+static void arrive(struct collective_waits *waits, uint32_t operation, const struct transfer *transfer,
+                   uint32_t number, uint32_t *joins)
+{
+    for (uint32_t i = 0; i < transfer->count; i++) {
+        uint32_t *held = holder(waits, transfer->to, transfer->first + i);
+        uint32_t before = *held;
+        *held = number;
+        if (before == NOBODY || (!transfer->reduce && !is_of(waits, COLLECTIVE_BARRIER)))
+            continue;
+        *held = waits->flows + (*joins)++;
+        edge(waits, node_of(waits, operation, before), node_of(waits, operation, *held));
+        edge(waits, node_of(waits, operation, number), node_of(waits, operation, *held));
+    }
+    if (operation + 1 < waits->operations)
+        edge(waits, node_of(waits, operation, number), begin_node(waits, operation + 1, transfer->to));
+}
+
+/* Those of a step carry what came in the steps before. */
+static void add_step(struct collective_waits *waits, uint32_t operation, uint32_t step, uint32_t *number,
+                     uint32_t *joins)
+{
+    struct transfer transfer = {.step = step};
+    uint32_t first = *number;
+    while (transfers_next(waits->transfers, &transfer) && transfer.step == step)
+        send(waits, operation, &transfer, (*number)++);
+    transfer = (struct transfer){.step = step};
+    for (uint32_t i = first; i < *number; i++) {
+        transfers_next(waits->transfers, &transfer);
+        arrive(waits, operation, &transfer, i, joins);
+    }
+}
+
+static uint32_t add_operation(struct collective_waits *waits, uint32_t operation)
+{
+    const struct transfers *transfers = waits->transfers;
+    uint32_t steps = schedule_steps(transfers->schedule, &transfers->shape), number = 0, joins = 0;
+    memset(waits->holders, 0xFF, collective_waits_places(transfers) * sizeof *waits->holders);
+    for (uint32_t step = 0; step < steps; step++)
+        add_step(waits, operation, step, &number, &joins);
+    assert(number == waits->flows);
+    for (uint32_t member = 0; member < transfers->shape.ranks && operation + 1 < waits->operations;
+         member++)
+        edge(waits, begin_node(waits, operation, member), begin_node(waits, operation + 1, member));
+    return joins;
+}
+
+/* ---- by steps ---------------------------------------------------------------------------------------- */
+
+/* When a member begins a step; that behind the last one is the next operation. */
+static uint32_t step_node(const struct collective_waits *waits, uint32_t operation, uint32_t member,
+                          uint32_t step)
+{
+    const struct transfers *transfers = waits->transfers;
+    uint32_t members = transfers->shape.ranks;
+    if (step == 0)
+        return begin_node(waits, operation, member);
+    if (step == schedule_steps(transfers->schedule, &transfers->shape))
+        return begin_node(waits, operation + 1, member);
+    return node_of(waits, operation, waits->flows + (step - 1) * members + member);
+}
+
+static void add_operation_by_steps(struct collective_waits *waits, uint32_t operation)
+{
+    const struct transfers *transfers = waits->transfers;
+    uint32_t steps = schedule_steps(transfers->schedule, &transfers->shape);
+    uint32_t after =
+        operation + 1 < waits->operations ? steps : steps - 1; /* the last that is waited for */
+    struct transfer transfer = {0};
+    for (uint32_t number = operation * waits->flows; transfers_next(transfers, &transfer); number++) {
+        edge(waits, step_node(waits, operation, transfer.from, transfer.step), number);
+        if (transfer.step < after)
+            edge(waits, number, step_node(waits, operation, transfer.to, transfer.step + 1));
+    }
+    for (uint32_t member = 0; member < transfers->shape.ranks; member++)
+        for (uint32_t step = 0; step < after; step++)
+            edge(waits, step_node(waits, operation, member, step),
+                 step_node(waits, operation, member, step + 1));
+}
+
+/* ---- all --------------------------------------------------------------------------------------------- */
+
+static void add_operations(struct collective_waits *waits)
+{
+    for (uint32_t operation = 0; operation < waits->operations; operation++)
+        if (waits->by_steps)
+            add_operation_by_steps(waits, operation);
+        else
+            add_operation(waits, operation);
+}
+
+/* Sets joins and edges. */
+/* Later operations have edges that the first one has not: to each flow, and from each of one before. */
+static void collective_waits_count(struct collective_waits *waits)
+{
+    uint32_t operations = waits->operations;
+    const struct transfers *transfers = waits->transfers;
+    uint32_t members = transfers->shape.ranks;
+    uint64_t between = 2 * (uint64_t)waits->flows + members;
+    assert(waits->graph == NULL && operations > 0);
+    waits->edges = 0;
+    if (waits->by_steps) {
+        waits->joins = members * (schedule_steps(transfers->schedule, &transfers->shape) - 1);
+        add_operations(waits);
+        return;
+    }
+    waits->operations = 1;
+    waits->joins = add_operation(waits, 0);
+    waits->operations = operations;
+    waits->edges = waits->edges * operations + between * (operations - 1);
+}
+
+/* Counts the edges of a graph, lays it out and keeps them. */
+static void collective_waits_fill(struct collective_waits *waits, struct netsim_dependencies *graph)
+{
+    waits->graph = graph;
+    add_operations(waits);
+    netsim_dependencies_lay_out(graph);
+    waits->keeps = true;
+    add_operations(waits);
+}
+
+/* ---- collective ------------------------------------------------------------------------------------ */
 
 /* Of a broadcast and a reduce, as groups cut them. */
 #define BLOCK_BYTES (256u << 10)
@@ -292,5 +523,225 @@ int netsim_workload_collective(const struct netsim_workload *workload)
     add_flows(&group, list);
     add_spans(&group, &waits, &list->dependencies);
     collective_waits_fill(&waits, &list->dependencies);
+    return 0;
+}
+
+/* ---- rounds ---------------------------------------------------------------------------------------- */
+
+struct rounds {
+    const struct netsim_workload_config *config;
+    struct netsim_flow_list *list;
+    const struct netsim_graph *graph;
+    uint32_t hosts;
+    uint32_t senders; /* incast */
+    uint32_t *drawn;  /* permutation: to whom each host sends; incast: who sends; else NULL */
+    struct netsim_host_groups groups; /* permutation */
+    netsim_time now_ps;               /* start of this round */
+    struct lh_prng pairs;
+    struct lh_prng jitter;
+};
+
+static void add_flow(struct rounds *rounds, uint32_t source, uint32_t destination)
+{
+    netsim_time start_ps = rounds->now_ps;
+    if (rounds->config->jitter_ps > 0)
+        start_ps += lh_prng_below(&rounds->jitter, rounds->config->jitter_ps + 1);
+    assert(source != destination);
+    rounds->list->flows[rounds->list->count++] = (struct netsim_flow_request){
+        .bytes = rounds->config->bytes, .start_ps = start_ps, .source = source, .destination = destination};
+}
+
+static void swap(uint32_t *a, uint32_t *b)
+{
+    uint32_t kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
+/* A shuffle (Fisher-Yates) that is given up as soon as a host would send to itself. Of all shuffles 1 in e
+ * gets through, each with the same chance. */
+static bool try_derangement(uint32_t *to, uint32_t hosts, struct lh_prng *prng)
+{
+    for (uint32_t i = 0; i < hosts; i++)
+        to[i] = i;
+    for (uint32_t i = hosts; i-- > 0;) {
+        swap(&to[i], &to[lh_prng_below(prng, i + 1)]);
+        if (to[i] == i)
+            return false;
+    }
+    return true;
+}
+
+/* The first `count` of a shuffle of 0 … others - 1, in drawn. */
+static void draw_some(struct rounds *rounds, uint32_t count, uint32_t others)
+{
+    for (uint32_t i = 0; i < others; i++)
+        rounds->drawn[i] = i;
+    for (uint32_t i = 0; i < count; i++)
+        swap(&rounds->drawn[i], &rounds->drawn[i + lh_prng_below(&rounds->pairs, others - i)]);
+}
+
+/* Each host of the first group to one of the rest. */
+static void add_crossing(struct rounds *rounds)
+{
+    const struct netsim_host_groups *groups = &rounds->groups;
+    draw_some(rounds, groups->senders, rounds->hosts - groups->senders);
+    for (uint32_t i = 0; i < groups->senders; i++)
+        add_flow(rounds, groups->order[i], groups->order[groups->senders + rounds->drawn[i]]);
+}
+
+/* Each host to one other of its group. */
+static void add_permutation(struct rounds *rounds)
+{
+    const struct netsim_host_groups *groups = &rounds->groups;
+    for (uint32_t group = 0; group < NETSIM_GROUPS_MAX; group++) {
+        const uint32_t *members = groups->order + groups->first[group];
+        uint32_t count = groups->first[group + 1] - groups->first[group];
+        while (count > 0 && !try_derangement(rounds->drawn, count, &rounds->pairs))
+            continue;
+        for (uint32_t i = 0; i < count; i++)
+            add_flow(rounds, members[i], members[rounds->drawn[i]]);
+    }
+}
+
+static void add_incast(struct rounds *rounds)
+{
+    uint32_t receiver = rounds->config->receiver;
+    if (receiver == UINT32_MAX)
+        receiver = (uint32_t)lh_prng_below(&rounds->pairs, rounds->hosts);
+    draw_some(rounds, rounds->senders, rounds->hosts - 1);
+    for (uint32_t i = 0; i < rounds->senders; i++) {
+        uint32_t sender = rounds->drawn[i];
+        add_flow(rounds, sender < receiver ? sender : sender + 1, receiver);
+    }
+}
+
+static void add_all_to_all(struct rounds *rounds)
+{
+    for (uint32_t source = 0; source < rounds->hosts; source++) {
+        for (uint32_t destination = 0; destination < rounds->hosts; destination++) {
+            if (source != destination)
+                add_flow(rounds, source, destination);
+        }
+    }
+}
+
+static int check_incast(const struct netsim_workload_config *config, uint32_t hosts)
+{
+    if (config->senders >= hosts)
+        return lh_fail(LH_ERANGE, "workload.senders %u: out of range (1 to %u of %u hosts, one receives)",
+                       config->senders, hosts - 1, hosts);
+    if (config->receiver != UINT32_MAX && config->receiver >= hosts)
+        return lh_fail(LH_ERANGE, "workload.receiver %u: out of range (hosts are 0 to %u)",
+                       config->receiver, hosts - 1);
+    return 0;
+}
+
+static int check_permutation(struct rounds *rounds)
+{
+    const struct netsim_workload_config *config = rounds->config;
+    int rc = netsim_host_groups_count(&rounds->groups, config->matrix, rounds->graph);
+    if (rc == 0 && rounds->hosts - rounds->groups.senders < rounds->groups.senders &&
+        config->matrix == NETSIM_ACROSS)
+        return lh_fail(LH_EINVAL,
+                       "workload.matrix: across, %u hosts of site 0 would each send to one of %u others "
+                       "(place as many there, or choose uniform)",
+                       rounds->groups.senders, rounds->hosts - rounds->groups.senders);
+    return rc;
+}
+
+static int check_times(const struct netsim_workload_config *config)
+{
+    uint64_t gaps_ps = 0;
+    if (config->rounds < 1)
+        return lh_fail(LH_ERANGE, "workload.rounds 0: out of range (at least 1)");
+    if (__builtin_mul_overflow(config->gap_ps, (uint64_t)config->rounds - 1, &gaps_ps) ||
+        gaps_ps > NETSIM_TIME_MAX || config->jitter_ps > NETSIM_TIME_MAX - gaps_ps)
+        return lh_fail(LH_ERANGE,
+                       "workload.gap: the last of %u rounds would start after the end of time, 106 days "
+                       "(take fewer rounds, or less gap or jitter)",
+                       config->rounds);
+    return 0;
+}
+
+static uint64_t round_flows(const struct rounds *rounds)
+{
+    switch (rounds->config->kind) {
+    case NETSIM_PERMUTATION:
+        return rounds->groups.senders;
+    case NETSIM_INCAST:
+        return rounds->senders;
+    default:
+        assert(rounds->config->kind == NETSIM_ALL_TO_ALL);
+        return (uint64_t)rounds->hosts * (rounds->hosts - 1);
+    }
+}
+
+static void add_round(struct rounds *rounds)
+{
+    bool permutation = rounds->config->kind == NETSIM_PERMUTATION;
+    if (permutation && rounds->config->matrix == NETSIM_ACROSS)
+        add_crossing(rounds);
+    else if (permutation)
+        add_permutation(rounds);
+    else if (rounds->config->kind == NETSIM_INCAST)
+        add_incast(rounds);
+    else
+        add_all_to_all(rounds);
+}
+
+/* Also sets the number of flows. */
+static int rounds_check(struct rounds *rounds, uint64_t *count)
+{
+    int rc = netsim_workload_check_bytes(rounds->config);
+    if (rc == 0)
+        rc = check_times(rounds->config);
+    if (rc == 0 && rounds->config->kind == NETSIM_INCAST)
+        rc = check_incast(rounds->config, rounds->hosts);
+    if (rc == 0 && rounds->config->kind == NETSIM_PERMUTATION)
+        rc = check_permutation(rounds);
+    if (rc != 0)
+        return rc;
+    /* Below 2^64: fewer than 2^32 flows in a round. */
+    *count = round_flows(rounds) * rounds->config->rounds;
+    return netsim_workload_check_count((double)*count);
+}
+
+int netsim_workload_rounds(const struct netsim_workload *workload)
+{
+    const struct netsim_workload_config *config = workload->config;
+    struct rounds rounds = {.config = config,
+                            .list = workload->list,
+                            .graph = workload->graph,
+                            .hosts = workload->graph->hosts,
+                            .senders = config->senders,
+                            .pairs = lh_prng_fork(workload->prng, NETSIM_DRAW_PAIRS),
+                            .jitter = lh_prng_fork(workload->prng, NETSIM_DRAW_JITTER)};
+    if (rounds.senders == 0)
+        rounds.senders = rounds.hosts - 1;
+    uint64_t count = 0;
+    int rc = rounds_check(&rounds, &count);
+    if (rc != 0)
+        return rc;
+
+    struct netsim_flow_list *list = workload->list;
+    bool shuffled = config->jitter_ps > 0;
+    list->flows = netsim_arena_take(workload->arena, count, sizeof *list->flows);
+    rounds.drawn = netsim_arena_take(workload->arena, rounds.hosts, sizeof *rounds.drawn);
+    if (config->kind == NETSIM_PERMUTATION)
+        rounds.groups.order = netsim_arena_take(workload->arena, rounds.hosts, sizeof *rounds.groups.order);
+    struct netsim_flow_request *scratch =
+        netsim_arena_take(workload->arena, shuffled ? count : 0, sizeof *scratch);
+    list->count = (uint32_t)count;
+    if (workload->arena->base == NULL)
+        return 0;
+    list->count = 0;
+    if (config->kind == NETSIM_PERMUTATION)
+        netsim_host_groups_sort(&rounds.groups);
+    for (uint32_t i = 0; i < config->rounds; i++, rounds.now_ps += config->gap_ps)
+        add_round(&rounds);
+    assert(list->count == count);
+    if (shuffled)
+        netsim_flow_list_sort(list, scratch);
     return 0;
 }

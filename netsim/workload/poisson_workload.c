@@ -1,17 +1,264 @@
-/*
- * poisson.c - see poisson.h.
- *
- * SPDX-License-Identifier: BSD-3-Clause
- */
-#include "netsim/workload/poisson.h"
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "netsim/workload/workload.h"
 
 #include <assert.h>
 #include <math.h>
 
-#include "base/decimal.h"
+#include <longhaul/units.h>
+
 #include "base/error.h"
-#include "netsim/workload/arrivals.h"
-#include "netsim/workload/cdf.h"
+#include "base/prng.h"
+#include "base/units.h"
+#include "netsim/base/flow_list.h"
+#include "netsim/base/line_reader.h"
+#include "netsim/base/netsim_config.h"
+#include "netsim/base/netsim_time.h"
+#include "netsim/workload/workload_pairs.h"
+
+/* ---- arrivals -------------------------------------------------------------------------------------- */
+
+/*
+ * One Poisson process: flows that begin at hosts of one group, for hosts of another.
+ *
+ * The hosts that send are independent Poisson processes. Their sum is one too, and each of its arrivals
+ * belongs to a host with the chance of that host's share of the sum: so one process is drawn, in the order
+ * of time.
+ */
+
+struct netsim_arrivals {
+    const struct netsim_host_groups *groups;
+    uint32_t sender_first; /* places in the order of the groups */
+    uint32_t senders;
+    uint32_t receiver_first;
+    uint32_t receivers; /* 0: all of the sender's own group */
+    const uint64_t
+        *base_bps;         /* of each host: its share of the flows; not looked at until hosts are drawn */
+    uint64_t base_max_bps; /* of the senders */
+    double flows_per_ps;
+    double at_ps; /* the next one */
+    struct lh_prng gaps;
+    struct lh_prng sources;
+    struct lh_prng destinations;
+    struct lh_prng sizes;
+};
+
+static void netsim_arrivals_next(struct netsim_arrivals *arrivals);
+
+/* From time 0 on: everything above at_ps is set. */
+static void netsim_arrivals_begin(struct netsim_arrivals *arrivals, const struct lh_prng *prng)
+{
+    arrivals->gaps = lh_prng_fork(prng, NETSIM_DRAW_GAPS);
+    arrivals->sources = lh_prng_fork(prng, NETSIM_DRAW_SOURCES);
+    arrivals->destinations = lh_prng_fork(prng, NETSIM_DRAW_DESTINATIONS);
+    arrivals->sizes = lh_prng_fork(prng, NETSIM_DRAW_SIZES);
+    arrivals->at_ps = 0;
+    netsim_arrivals_next(arrivals);
+}
+
+/* On to the flow after this one. */
+static void netsim_arrivals_next(struct netsim_arrivals *arrivals)
+{
+    arrivals->at_ps -= log1p(-lh_prng_double(&arrivals->gaps)) / arrivals->flows_per_ps;
+}
+
+/* A host that sends, as its place in the order: by its share of the sum. Hosts with the fastest cable are
+ * taken at once. Others are drawn again with the chance that they lack, so a draw takes as many turns in
+ * the mean as the fastest is faster than the mean. */
+static uint32_t draw_sender(struct netsim_arrivals *arrivals)
+{
+    for (;;) {
+        uint32_t place =
+            arrivals->sender_first + (uint32_t)lh_prng_below(&arrivals->sources, arrivals->senders);
+        double base_bps = (double)arrivals->base_bps[arrivals->groups->order[place]];
+        if (lh_prng_chance(&arrivals->sources, base_bps / (double)arrivals->base_max_bps))
+            return place;
+    }
+}
+
+/* Any but the sender itself. */
+static uint32_t draw_receiver(struct netsim_arrivals *arrivals, uint32_t sender)
+{
+    const struct netsim_host_groups *groups = arrivals->groups;
+    uint32_t first = arrivals->receiver_first;
+    uint32_t count = arrivals->receivers;
+    if (count == 0) {
+        uint32_t group = netsim_host_group(groups, groups->order[sender]);
+        first = groups->first[group];
+        count = groups->first[group + 1] - first;
+    }
+    bool among = sender - first < count;
+    uint32_t place = first + (uint32_t)lh_prng_below(&arrivals->destinations, count - (among ? 1 : 0));
+    return among && place >= sender ? place + 1 : place;
+}
+
+/* Who sends it to whom; once for each flow. */
+static void netsim_arrivals_hosts(struct netsim_arrivals *arrivals, uint32_t *source, uint32_t *destination)
+{
+    uint32_t sender = draw_sender(arrivals);
+    *source = arrivals->groups->order[sender];
+    *destination = arrivals->groups->order[draw_receiver(arrivals, sender)];
+}
+
+/* ---- cdf ------------------------------------------------------------------------------------------- */
+
+struct point {
+    double bytes;
+    double cumulative; /* as it is written: to 1 or to 100 */
+};
+
+static int read_point(const struct netsim_line *line, struct point *point)
+{
+    if (line->words_count != 2)
+        return netsim_line_fail(
+            line, LH_EINVAL, "%u words (write a size and the share of flows up to it, like \"10kB 0.15\")",
+            line->words_count);
+    uint64_t bytes = 0;
+    int rc = lh_parse_size(line->words[0], &bytes);
+    if (rc != 0)
+        return netsim_line_blame(line, rc);
+    if (bytes > NETSIM_FLOW_BYTES_MAX)
+        return netsim_line_fail(line, LH_ERANGE, "size %.64s is over 16TiB", line->words[0]);
+    const char *at = line->words[1];
+    rc = lh_decimal_read_double(&at, &point->cumulative);
+    if (rc == -LH_EINVAL || *at != '\0')
+        return netsim_line_fail(line, LH_EINVAL,
+                                "invalid share \"%.64s\" (write 0 to 1, or 0 to 100 in percent)",
+                                line->words[1]);
+    if (rc != 0 || point->cumulative > 100)
+        return netsim_line_fail(line, LH_ERANGE,
+                                "share %.64s is out of range (write 0 to 1, or 0 to 100 in percent)",
+                                line->words[1]);
+    point->bytes = (double)bytes;
+    return 0;
+}
+
+static int check_order(const struct netsim_line *line, const struct point *before,
+                       const struct point *point)
+{
+    if (point->bytes < before->bytes)
+        return netsim_line_fail(line, LH_EINVAL, "size %.64s is below the one before (sort the lines)",
+                                line->words[0]);
+    if (point->cumulative < before->cumulative)
+        return netsim_line_fail(line, LH_EINVAL,
+                                "share %.64s is below the one before (shares add up, they never decrease)",
+                                line->words[1]);
+    return 0;
+}
+
+/* What the flows between two points add to the mean. Sizes are whole, so rounding to the nearest takes as
+ * much as it gives, save that those below half a byte get 1 in place of 0. */
+static double share_of_mean(const struct point *from, const struct point *to)
+{
+    double share = to->cumulative - from->cumulative;
+    double mean = (from->bytes + to->bytes) / 2;
+    double vanishing = 0;
+    if (from->bytes < 1)
+        vanishing = to->bytes < 1 ? 1 : 0.5 / to->bytes;
+    return share * (mean + vanishing);
+}
+
+/* Reads all points, and keeps them unless the arena only counts. Sets points, mean_bytes and what 1 is
+ * written as. */
+static int scan(struct netsim_cdf *cdf, const char *key, const struct netsim_text *text, double *whole)
+{
+    struct netsim_line_reader reader;
+    struct netsim_line line;
+    struct point last = {0};
+    double before = 0; /* the last share */
+    uint32_t last_line = 0;
+    int rc;
+    cdf->points = 0;
+    cdf->mean_bytes = 0;
+    netsim_line_reader_init(&reader, key, text);
+    while ((rc = netsim_line_next(&reader, &line)) > 0) {
+        struct point point = {0};
+        rc = read_point(&line, &point);
+        if (rc == 0)
+            rc = check_order(&line, &last, &point);
+        if (rc != 0)
+            return rc;
+        if (cdf->points == NETSIM_CDF_POINTS_MAX)
+            return netsim_line_fail(&line, LH_ERANGE, "point %u, at most %u (remove some)", cdf->points + 1,
+                                    NETSIM_CDF_POINTS_MAX);
+        if (cdf->points == 0)
+            last.bytes = point.bytes;
+        if (cdf->bytes != NULL) {
+            cdf->bytes[cdf->points] = point.bytes;
+            cdf->cumulative[cdf->points] = point.cumulative;
+        }
+        cdf->mean_bytes += share_of_mean(&last, &point);
+        cdf->points++;
+        before = last.cumulative;
+        last = point;
+        last_line = line.number;
+    }
+    if (rc != 0)
+        return rc;
+    if (cdf->points == 0)
+        return lh_fail(LH_EINVAL, "%s has no points (write lines like \"10kB 0.15\", the last with 1)",
+                       reader.name);
+    line.number = last_line;
+    if (last.cumulative != 1 && last.cumulative != 100)
+        return netsim_line_fail(&line, LH_EINVAL, "the last share must be 1, or 100 in percent");
+    if (last.cumulative > 1 && before > 0 && before <= 1)
+        return netsim_line_fail(&line, LH_EINVAL,
+                                "the share before is at most 1 and this one 100: it may be a share or "
+                                "percent (write all as 0 to 1)");
+    if (last.bytes < 1)
+        return netsim_line_fail(&line, LH_EINVAL,
+                                "all flows would be empty (let the last size be at least 1)");
+    *whole = last.cumulative;
+    return 0;
+}
+
+int netsim_cdf_read(struct netsim_cdf *cdf, const char *key, const struct netsim_text *text,
+                    struct netsim_arena *arena)
+{
+    double whole = 1;
+    *cdf = (struct netsim_cdf){0};
+    int rc = scan(cdf, key, text, &whole);
+    if (rc != 0)
+        return rc;
+    cdf->bytes = netsim_arena_take(arena, cdf->points, sizeof *cdf->bytes);
+    cdf->cumulative = netsim_arena_take(arena, cdf->points, sizeof *cdf->cumulative);
+    if (arena->base != NULL) {
+        rc = scan(cdf, key, text, &whole);
+        assert(rc == 0);
+        for (uint32_t i = 0; i < cdf->points; i++)
+            cdf->cumulative[i] /= whole;
+    }
+    cdf->mean_bytes /= whole;
+    assert(cdf->mean_bytes >= 0.5 && cdf->mean_bytes <= (double)NETSIM_FLOW_BYTES_MAX);
+    return 0;
+}
+
+double netsim_cdf_quantile(const struct netsim_cdf *cdf, double share)
+{
+    assert(share >= 0 && share < 1 && cdf->cumulative[cdf->points - 1] == 1);
+    /* The first point above `share` is in [low, high]. */
+    uint32_t low = 0;
+    uint32_t high = cdf->points - 1;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (cdf->cumulative[middle] > share)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    if (low == 0)
+        return cdf->bytes[0];
+    double before = cdf->cumulative[low - 1];
+    double part = (share - before) / (cdf->cumulative[low] - before);
+    return cdf->bytes[low - 1] + (cdf->bytes[low] - cdf->bytes[low - 1]) * part;
+}
+
+uint64_t netsim_cdf_draw(const struct netsim_cdf *cdf, struct lh_prng *prng)
+{
+    uint64_t bytes = (uint64_t)(netsim_cdf_quantile(cdf, lh_prng_double(prng)) + 0.5);
+    return bytes > 0 ? bytes : 1;
+}
+
+/* ---- poisson --------------------------------------------------------------------------------------- */
 
 #define LOAD_MAX 10.0 /* more is most likely 50 for 50% */
 

@@ -7,9 +7,11 @@
 #define LH_NETSIM_WORKLOAD_WORKLOAD_H
 
 #include "base/prng.h"
-#include "netsim/base/config.h"
 #include "netsim/base/flow_list.h"
-#include "netsim/engine/graph.h"
+#include "netsim/base/netsim_config.h"
+#include "netsim/base/netsim_time.h"
+#include "netsim/engine/network.h"
+#include "netsim/workload/workload_pairs.h"
 
 /* Bytes of memory that the calls below need besides, aligned for numbers of 32 bits. Errors as below. */
 int netsim_workload_scratch(const struct netsim_workload_config *config, const struct netsim_graph *graph,
@@ -23,5 +25,68 @@ int netsim_workload_scratch(const struct netsim_workload_config *config, const s
 int netsim_workload_build(const struct netsim_workload_config *config, const struct netsim_graph *graph,
                           const struct lh_prng *prng, void *scratch, struct netsim_arena *arena,
                           struct netsim_flow_list *list);
+
+/* ---- poisson workload ------------------------------------------------------------------------------ */
+
+/*
+ * Flows that arrive as a Poisson process; or as one for each pair of sites, each drawn by itself,
+ * so that none shifts another.
+ */
+
+int netsim_workload_poisson(const struct netsim_workload *workload);
+
+/* ---- cdf ------------------------------------------------------------------------------------------- */
+
+/*
+ * How large flows are: a measured distribution, as points of its cumulative function.
+ *
+ * The text has a point a line, "SIZE CUMULATIVE": that share of all flows has at most that size. CUMULATIVE
+ * is a probability (the last is 1) or percent (the last is 100). Neither may decrease. Between two points
+ * sizes are uniform, so the function is linear; what the first point has (above 0) has just its size.
+ *
+ *     0       0
+ *     10kB    0.15
+ *     1MB     0.7
+ *     30MB    1
+ */
+
+#define NETSIM_CDF_POINTS_MAX 65536u
+
+struct netsim_cdf {
+    double *bytes;      /* of each point: whole numbers */
+    double *cumulative; /* 0 … 1 */
+    uint32_t points;
+    double mean_bytes; /* of what is drawn, exactly: whole bytes, at least 1 */
+};
+
+/* While the arena only counts, bytes and cumulative are NULL, and all else is right. `key` stands for
+ * a text without a name in errors. -LH_EINVAL, -LH_ERANGE with the line named in lh_last_error(). */
+int netsim_cdf_read(struct netsim_cdf *cdf, const char *key, const struct netsim_text *text,
+                    struct netsim_arena *arena);
+/* The size below which that share of all flows lies; 0 <= share < 1. */
+double netsim_cdf_quantile(const struct netsim_cdf *cdf, double share);
+/* One size: to the nearest byte, at least 1. */
+uint64_t netsim_cdf_draw(const struct netsim_cdf *cdf, struct lh_prng *prng);
+
+/* ---- collective workload --------------------------------------------------------------------------- */
+
+/*
+ * Collective operations of a group of hosts, one after the other: flows that wait for flows.
+ *
+ * The schedule (src/collective/schedule) says what is sent in which step. A flow starts when its sender has
+ * the blocks that it carries. Members in several datacenters follow the map of these
+ * where groups do.
+ */
+
+int netsim_workload_collective(const struct netsim_workload *workload);
+/* Numbers of workload->scratch. -LH_EINVAL, -LH_ERANGE. */
+int netsim_workload_collective_scratch(const struct netsim_workload_config *config,
+                                       const struct netsim_graph *graph, uint64_t *numbers);
+
+/* ---- rounds ---------------------------------------------------------------------------------------- */
+
+/* Permutation, incast and all-to-all: the same number of flows in each round. */
+
+int netsim_workload_rounds(const struct netsim_workload *workload);
 
 #endif

@@ -1,15 +1,18 @@
-/*
- * error.c - an error's text, formatted.
- *
- * SPDX-License-Identifier: BSD-3-Clause
- */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/error.h"
 
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 
+#include <longhaul/error.h>
+#include <longhaul/longhaul.h>
+
 #include "base/last_error.h"
+
+/* ---- error ----------------------------------------------------------------------------------------- */
+
+/* An error's text, formatted. */
 
 int lh_fail(enum lh_error code, const char *format, ...)
 {
@@ -40,4 +43,14 @@ bool lh_error_known(int code)
     default:
         return false;
     }
+}
+
+/* ---- version --------------------------------------------------------------------------------------- */
+
+#define TEXT_OF(x) #x
+#define TEXT(x)    TEXT_OF(x)
+
+const char *lh_version(void)
+{
+    return TEXT(LH_VERSION_MAJOR) "." TEXT(LH_VERSION_MINOR) "." TEXT(LH_VERSION_PATCH);
 }

@@ -1,22 +1,23 @@
 /*
- * link_fate.h - what a link does to each packet: the one place where loss, delay and damage are drawn.
- *
- * The link emulation and the simulator both ask here, so a link text means the same in both.
+ * link_spec.h - reads the text of an emulated link.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_BASE_LINK_FATE_H
-#define LH_BASE_LINK_FATE_H
+#ifndef LH_BASE_LINK_SPEC_H
+#define LH_BASE_LINK_SPEC_H
 
 #include <longhaul/link.h>
 
 #include "base/prng.h"
 
-/* What may wait for the bottleneck when the text gives no queue=: so much time at its rate, within these
- * bounds. It bridges the moments in which a busy host does not run the sender. */
-#define LH_LINK_QUEUE_DEFAULT_NS        (2 * LH_NS_PER_MS)
-#define LH_LINK_QUEUE_DEFAULT_MIN_BYTES ((uint64_t)64 * 1024)
-#define LH_LINK_QUEUE_DEFAULT_MAX_BYTES ((uint64_t)1024 * 1024)
+/* ---- link fate ------------------------------------------------------------------------------------- */
+
+/*
+ * What a link does to each packet: the one place where loss, delay and damage are drawn.
+ *
+ * The link emulation and the simulator both ask here, so a link text means the same in both.
+ */
+
 /* The bytes that may wait, given or by default. */
 uint64_t lh_link_queue_bytes(const struct lh_link_spec *spec);
 

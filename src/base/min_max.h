@@ -1,12 +1,14 @@
 /*
- * least.h - the lesser and the greater of two numbers, and what is left of a limit.
+ * min_max.h - the lesser and the greater of two numbers, and what is left of a limit.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_BASE_LEAST_H
-#define LH_BASE_LEAST_H
+#ifndef LH_BASE_MIN_MAX_H
+#define LH_BASE_MIN_MAX_H
 
 #include <stdint.h>
+
+#include <longhaul/types.h>
 
 static inline uint64_t lh_least(uint64_t a, uint64_t b)
 {
@@ -22,6 +24,21 @@ static inline uint64_t lh_most(uint64_t a, uint64_t b)
 static inline uint64_t lh_left(uint64_t limit, uint64_t used)
 {
     return used < limit ? limit - used : 0;
+}
+
+/* ---- earlier --------------------------------------------------------------------------------------- */
+
+/* The earlier of two moments: how every timer finds out when it is due next. */
+
+static inline lh_time lh_earlier(lh_time a, lh_time b)
+{
+    return a < b ? a : b;
+}
+
+/* *next becomes the candidate, if that is earlier. */
+static inline void lh_keep_earlier(lh_time *next, lh_time candidate)
+{
+    *next = lh_earlier(*next, candidate);
 }
 
 #endif

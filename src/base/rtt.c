@@ -7,7 +7,7 @@
 
 #include <assert.h>
 
-#include "base/least.h"
+#include "base/min_max.h"
 
 /* Samples are made from a peer's clock echo, so any value may come: above this (36 years) sums would wrap.
  */

@@ -1,13 +1,17 @@
 /*
- * decimal.h - decimal numbers in text, exact and the same in every locale (strtod and printf are neither).
+ * units.h - sizes, rates, times and ratios from text.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_BASE_DECIMAL_H
-#define LH_BASE_DECIMAL_H
+#ifndef LH_BASE_UNITS_H
+#define LH_BASE_UNITS_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+/* ---- decimal --------------------------------------------------------------------------------------- */
+
+/* Decimal numbers in text, exact and the same in every locale (strtod and printf are neither). */
 
 /* whole + fraction / 10^fraction_digits. */
 struct lh_decimal {
@@ -15,8 +19,6 @@ struct lh_decimal {
     uint64_t fraction;
     unsigned fraction_digits; /* at most LH_DECIMAL_FRACTION_MAX; further digits are dropped */
 };
-
-#define LH_DECIMAL_FRACTION_MAX 18u
 
 /* Bytes that lh_decimal_format_double needs, with the final zero. */
 #define LH_DECIMAL_DOUBLE_MAX 32

@@ -1,5 +1,27 @@
 /*
- * mds_matrix.h - the matrices of the MDS code: of encoding, and of decoding in closed form.
+ * erasure_code.h - encoding a part of the bytes, for threads that share one group of chunks; and the two
+ * codes behind
+ * the public calls.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_CODING_ERASURE_CODE_H
+#define LH_CODING_ERASURE_CODE_H
+
+#include <stdint.h>
+
+#include <longhaul/code.h>
+
+#include "coding/gf256_kernels.h"
+
+/* lh_encode() of the bytes from … from + bytes - 1 of each chunk. */
+void code_encode_range(const struct lh_code *code, const void *const *data, void *const *parity,
+                       size_t from, size_t bytes);
+
+/* ---- mds matrix ------------------------------------------------------------------------------------ */
+
+/*
+ * The matrices of the MDS code: of encoding, and of decoding in closed form.
  *
  * Data chunk j stands for the point y_j = j, parity i for x_i = 255 - i; no two are equal while k + m <= 255.
  *
@@ -14,15 +36,7 @@
  *     b_z = (s_z for data, 1 for parity) * prod_l∈E (z + l) / prod_r∈R, r≠z (z + r)
  *
  * again a Cauchy matrix but for factors of rows and columns.
- *
- * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_CODING_MDS_MATRIX_H
-#define LH_CODING_MDS_MATRIX_H
-
-#include <stdint.h>
-
-#include "coding/product.h"
 
 /* matrix[r * k + j] for rows first_row … first_row + rows - 1. */
 void mds_encode_matrix(uint32_t first_row, uint32_t rows, uint32_t k, uint8_t matrix[PRODUCT_MATRIX_MAX]);

@@ -11,8 +11,7 @@
 #include <assert.h>
 #include <stdint.h>
 
-#define GF256_POLYNOMIAL 0x11du
-#define GF256_ORDER      255u /* elements that are not 0; 2 generates them all */
+#define GF256_ORDER 255u /* elements that are not 0; 2 generates them all */
 
 extern const uint8_t gf256_power[2 * GF256_ORDER];
 extern const uint8_t gf256_log[256];
@@ -27,5 +26,18 @@ static inline uint8_t gf256_divide(uint8_t a, uint8_t b)
     assert(b != 0);
     return a ? gf256_power[GF256_ORDER + gf256_log[a] - gf256_log[b]] : 0;
 }
+
+/* ---- kernel tables --------------------------------------------------------------------------------- */
+
+/* A factor in GF(2^8) as x86 instructions want it, for each of the 256. */
+
+#if defined(__x86_64__)
+
+/* The bit matrix of a multiplication, for gf2p8affineqb. (gf2p8mulb knows another polynomial only.) */
+extern const uint64_t kernel_affine[256];
+/* Products with 0 … 15, and with 16 times these, a byte each, for pshufb. */
+extern const uint64_t kernel_nibbles[256][4];
+
+#endif
 
 #endif

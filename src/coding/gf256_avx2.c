@@ -1,11 +1,11 @@
 /*
- * kernel_avx2.c - 32 bytes at once; a product is looked up by half bytes, 16 entries a table, with pshufb.
+ * gf256_avx2.c - 32 bytes at once; a product is looked up by half bytes, 16 entries a table, with pshufb.
  *
- * Chunks are read a few at a time, as in kernel_avx512.c, for the same reason.
+ * Chunks are read a few at a time, as in gf256_avx512.c, for the same reason.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "coding/kernel.h"
+#include "coding/gf256_kernels.h"
 
 #if defined(__x86_64__)
 
@@ -13,8 +13,7 @@
 #include <immintrin.h>
 #include <string.h>
 
-#include "coding/kernel_tables.h"
-#include "coding/product.h"
+#include "coding/gf256.h"
 
 #define VECTOR_BYTES 32u
 /* Vectors of a chunk that a sum takes at once. */

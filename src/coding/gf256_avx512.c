@@ -1,5 +1,5 @@
 /*
- * kernel_avx512.c - 64 bytes at once; a multiplication is one instruction, gf2p8affineqb with the bit matrix
+ * gf256_avx512.c - 64 bytes at once; a multiplication is one instruction, gf2p8affineqb with the bit matrix
  * of its factor, and ternary logic adds two products at once.
  *
  * Chunks lie a power of two apart, so that the same place of all of them falls into a few sets of each cache:
@@ -9,15 +9,14 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "coding/kernel.h"
+#include "coding/gf256_kernels.h"
 
 #if defined(__x86_64__)
 
 #include <assert.h>
 #include <immintrin.h>
 
-#include "coding/kernel_tables.h"
-#include "coding/product.h"
+#include "coding/gf256.h"
 
 #define VECTOR_BYTES 64u
 /* Vectors of a chunk that a sum takes at once. */

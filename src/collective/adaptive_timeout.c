@@ -1,16 +1,89 @@
-/*
- * group_timeout.c - the median of a group's measurements, smoothed, and a margin.
- *
- * SPDX-License-Identifier: BSD-3-Clause
- */
-#include "collective/group_timeout.h"
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "collective/adaptive_timeout.h"
 
 #include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include <longhaul/timeout.h>
+
+#include "base/bytes.h"
 #include "base/error.h"
-#include "collective/median.h"
-#include "collective/normal_margin.h"
+
+/* ---- median ---------------------------------------------------------------------------------------- */
+
+/* Heapsort: no more than n log n steps, whatever a peer sends, and no memory. */
+
+static void swap(double *a, double *b)
+{
+    double held = *a;
+    *a = *b;
+    *b = held;
+}
+
+/* The greatest of a heap of count values is first, but for the one at `at`, which moves down. */
+static void sift(double *values, uint32_t at, uint32_t count)
+{
+    for (uint32_t child; (child = 2 * at + 1) < count; at = child) {
+        if (child + 1 < count && values[child + 1] > values[child])
+            child++;
+        if (values[at] >= values[child])
+            return;
+        swap(&values[at], &values[child]);
+    }
+}
+
+static void sort(double *values, uint32_t count)
+{
+    for (uint32_t at = count / 2; at-- > 0;)
+        sift(values, at, count);
+    for (uint32_t left = count; left-- > 1;) {
+        swap(&values[0], &values[left]);
+        sift(values, 0, left);
+    }
+}
+
+double median_of(double *values, uint32_t count)
+{
+    sort(values, count);
+    return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
+}
+
+/* ---- normal margin --------------------------------------------------------------------------------- */
+
+#define MARGIN_MAX 6.0 /* one in a billion */
+
+/* E[(X - z)+] = phi(z) - z * Q(z). */
+static double lost_at(double z)
+{
+    return exp(-z * z / 2) / sqrt(2 * M_PI) - z * erfc(z / M_SQRT2) / 2;
+}
+
+double normal_margin(double lost)
+{
+    double low = 0, high = MARGIN_MAX;
+    for (int i = 0; i < 30; i++) {
+        double middle = (low + high) / 2;
+        if (lost_at(middle) > lost)
+            low = middle;
+        else
+            high = middle;
+    }
+    return high > MARGIN_MAX / (1 << 29) ? high : 0;
+}
+
+/* ---- group timeout --------------------------------------------------------------------------------- */
+
+/* The median of a group's measurements, smoothed, and a margin. */
+
+#define GROUP_TIMEOUT_ALL 1000000u /* of lh_timeout_proposal.delivered */
+
+/* Whether a proposal can be one, whoever sent it. */
+static inline bool group_timeout_is_valid(const struct lh_timeout_proposal *proposal)
+{
+    return proposal->round != 0 && proposal->cost != 0 && proposal->delivered <= GROUP_TIMEOUT_ALL;
+}
 
 /* OptiNIC paper, section 3.1.2. */
 #define GAIN           0.2
@@ -27,8 +100,9 @@
 #define CORRECTION     0.1 /* step */
 #define FS_PER_NS      1e6
 
-void group_timeout_start(struct lh_timeout *timeout, const struct lh_timeout_attr *attr, struct vote *votes,
-                         double *scratch)
+/* Of zeroed memory. votes and scratch have attr->members entries. */
+static void group_timeout_start(struct lh_timeout *timeout, const struct lh_timeout_attr *attr,
+                                struct vote *votes, double *scratch)
 {
     timeout->attr = *attr;
     timeout->correction = 1;
@@ -255,4 +329,135 @@ int lh_timeout_propose(struct lh_timeout *timeout, uint32_t member,
 void lh_timeout_state(const struct lh_timeout *timeout, struct lh_timeout_state *state)
 {
     *state = timeout->state;
+}
+
+/* ---- timeout create -------------------------------------------------------------------------------- */
+
+/* The memory of a group's timeout, and its attributes. */
+
+#define LOSS_TARGET_DEFAULT 0.005
+#define LOSS_TARGET_MAX     0.25
+#define MINIMUM_DEFAULT_NS  (10 * LH_NS_PER_US)
+#define MAXIMUM_DEFAULT_NS  (30 * LH_NS_PER_S)
+
+void lh_timeout_attr_init(struct lh_timeout_attr *attr)
+{
+    *attr = (struct lh_timeout_attr){.struct_bytes = sizeof *attr,
+                                     .loss_target = LOSS_TARGET_DEFAULT,
+                                     .minimum_ns = MINIMUM_DEFAULT_NS,
+                                     .maximum_ns = MAXIMUM_DEFAULT_NS};
+}
+
+static int check(const struct lh_timeout_attr *attr)
+{
+    if (attr->struct_bytes != sizeof *attr)
+        return lh_fail(LH_EINVAL,
+                       "struct_bytes %zu: call lh_timeout_attr_init() first (%zu in this library)",
+                       attr->struct_bytes, sizeof *attr);
+    if (attr->rule != LH_TIMEOUT_MARGIN && attr->rule != LH_TIMEOUT_PAPER)
+        return lh_fail(LH_EINVAL, "rule %d: use LH_TIMEOUT_MARGIN or LH_TIMEOUT_PAPER", (int)attr->rule);
+    if (attr->members == 0 || attr->members > LH_TIMEOUT_MEMBERS_MAX)
+        return lh_fail(LH_EINVAL, "a group of %u members (use 1 to %d)", attr->members,
+                       LH_TIMEOUT_MEMBERS_MAX);
+    if (attr->member >= attr->members)
+        return lh_fail(LH_EINVAL, "member %u of a group of %u (use 0 to %u)", attr->member, attr->members,
+                       attr->members - 1);
+    if (!(attr->loss_target > 0 && attr->loss_target <= LOSS_TARGET_MAX))
+        return lh_fail(LH_EINVAL, "loss target %g (use a share above 0 and up to %g)", attr->loss_target,
+                       LOSS_TARGET_MAX);
+    if (attr->minimum_ns == 0 || attr->minimum_ns > attr->maximum_ns || attr->maximum_ns == LH_TIME_NEVER)
+        return lh_fail(LH_EINVAL, "timeouts of %llu to %llu ns (use bounds above 0, the greater one last)",
+                       (unsigned long long)attr->minimum_ns, (unsigned long long)attr->maximum_ns);
+    return 0;
+}
+
+int lh_timeout_create(const struct lh_timeout_attr *attr, struct lh_timeout **timeout)
+{
+    int failed = check(attr);
+    if (failed)
+        return failed;
+    struct lh_timeout *created = calloc(1, sizeof *created);
+    struct vote *votes = calloc(attr->members, sizeof *votes);
+    double *scratch = calloc(attr->members, sizeof *scratch);
+    if (!created || !votes || !scratch) {
+        free(created);
+        free(votes);
+        free(scratch);
+        return lh_fail(LH_ENOMEM, "no memory for the timeout of a group of %u", attr->members);
+    }
+    group_timeout_start(created, attr, votes, scratch);
+    *timeout = created;
+    return 0;
+}
+
+void lh_timeout_destroy(struct lh_timeout *timeout)
+{
+    if (!timeout)
+        return;
+    free(timeout->votes);
+    free(timeout->scratch);
+    free(timeout);
+}
+
+/* ---- timeout phases -------------------------------------------------------------------------------- */
+
+/* A timeout shared out among phases. */
+
+__extension__ typedef unsigned __int128 wide;
+
+lh_time lh_timeout_phase_end(lh_time timeout_ns, const uint64_t *bytes, uint32_t phases, uint32_t phase)
+{
+    wide total = 0, until = 0;
+    for (uint32_t i = 0; i < phases; i++) {
+        total += bytes[i];
+        if (i <= phase)
+            until += bytes[i];
+    }
+    if (total == 0) {
+        total = phases;
+        until = phase < phases ? phase + 1 : phases;
+    }
+    /* 64 bits each at most, so that their product fits. */
+    while (total >> 64) {
+        total >>= 1;
+        until >>= 1;
+    }
+    return (lh_time)(timeout_ns * until / total);
+}
+
+/* ---- timeout proposal ------------------------------------------------------------------------------ */
+
+/*
+ * A proposal on the wire, big endian: version 8, zero 24, round 32, cost 64, delivered
+ * 32 bits.
+ */
+
+#define VERSION 1
+
+void lh_timeout_proposal_encode(const struct lh_timeout_proposal *proposal,
+                                uint8_t out[LH_TIMEOUT_PROPOSAL_BYTES])
+{
+    out[0] = VERSION;
+    lh_put_be24(out + 1, 0);
+    lh_put_be32(out + 4, proposal->round);
+    lh_put_be64(out + 8, proposal->cost);
+    lh_put_be32(out + 16, proposal->delivered);
+}
+
+int lh_timeout_proposal_decode(const uint8_t *in, size_t bytes, struct lh_timeout_proposal *proposal)
+{
+    if (bytes != LH_TIMEOUT_PROPOSAL_BYTES)
+        return lh_fail(LH_EINVAL, "a timeout proposal of %zu bytes (it has %d)", bytes,
+                       LH_TIMEOUT_PROPOSAL_BYTES);
+    struct lh_timeout_proposal got = {
+        .round = lh_get_be32(in + 4), .cost = lh_get_be64(in + 8), .delivered = lh_get_be32(in + 16)};
+    if (in[0] != VERSION || lh_get_be24(in + 1) != 0)
+        return lh_fail(LH_EINVAL, "a timeout proposal of version %u (this library knows %d)", in[0],
+                       VERSION);
+    if (!group_timeout_is_valid(&got))
+        return lh_fail(LH_EINVAL,
+                       "a timeout proposal for operation %u, %llu fs per byte, %u of a million bytes",
+                       got.round, (unsigned long long)got.cost, got.delivered);
+    *proposal = got;
+    return 0;
 }

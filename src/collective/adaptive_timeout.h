@@ -1,10 +1,12 @@
 /*
- * group_timeout.h - the state behind <longhaul/timeout.h>. Its memory is the caller's.
+ * adaptive_timeout.h - the state behind <longhaul/timeout.h>. Its memory is the caller's.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_COLLECTIVE_GROUP_TIMEOUT_H
-#define LH_COLLECTIVE_GROUP_TIMEOUT_H
+#ifndef LH_COLLECTIVE_ADAPTIVE_TIMEOUT_H
+#define LH_COLLECTIVE_ADAPTIVE_TIMEOUT_H
+
+#include <stdint.h>
 
 #include <longhaul/timeout.h>
 
@@ -33,14 +35,6 @@ struct lh_timeout {
     double *scratch;    /* likewise */
 };
 
-#define GROUP_TIMEOUT_ALL 1000000u /* of lh_timeout_proposal.delivered */
-
-/* Whether a proposal can be one, whoever sent it. */
-static inline bool group_timeout_is_valid(const struct lh_timeout_proposal *proposal)
-{
-    return proposal->round != 0 && proposal->cost != 0 && proposal->delivered <= GROUP_TIMEOUT_ALL;
-}
-
 /* As lh_timeout_begin() and lh_timeout_end(), for any number at a time. A member without a warm-up takes
  * that of the others, by their proposals. */
 void group_timeout_begin(struct lh_timeout *timeout, uint64_t bytes,
@@ -48,8 +42,20 @@ void group_timeout_begin(struct lh_timeout *timeout, uint64_t bytes,
 int group_timeout_end(struct lh_timeout *timeout, const struct group_timeout_operation *operation,
                       lh_time elapsed_ns, uint64_t received, struct lh_timeout_proposal *proposal);
 
-/* Of zeroed memory. votes and scratch have attr->members entries. */
-void group_timeout_start(struct lh_timeout *timeout, const struct lh_timeout_attr *attr, struct vote *votes,
-                         double *scratch);
+/* ---- median ---------------------------------------------------------------------------------------- */
+
+/* The median of a few thousand numbers. */
+
+/* Of count > 0 finite values, which are sorted; the mean of the two in the middle if count is even. */
+double median_of(double *values, uint32_t count);
+
+/* ---- normal margin --------------------------------------------------------------------------------- */
+
+/* How many deviations above the mean a deadline loses a given share. */
+
+/* z >= 0 with E[(X - z)+] = lost, X normal with mean 0 and deviation 1; 0 if more than that is lost at 0. A
+ * member that needs X deviations more than the mean receives all but about (X - z) * deviation / mean of
+ * its bytes. */
+double normal_margin(double lost);
 
 #endif

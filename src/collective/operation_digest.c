@@ -1,13 +1,144 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "collective/run/signature.h"
+#include "collective/operation_digest.h"
 
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include <longhaul/collective.h>
 
-#include "base/big_endian.h"
-#include "collective/reduce/reduce.h"
+#include "base/bytes.h"
+#include "base/error.h"
+#include "collective/operation_progress.h"
+#include "collective/reduce.h"
+#include "collective/schedule.h"
+#include "collective/schedules.h"
+
+/* ---- digest ---------------------------------------------------------------------------------------- */
+
+void digest_of(const struct lh_buffer *buffer, uint8_t out[DIGEST_BYTES])
+{
+    XXH128_canonical_t canonical;
+    XXH128_canonicalFromHash(&canonical, XXH3_128bits(buffer->data, buffer->bytes));
+    _Static_assert(sizeof canonical == DIGEST_BYTES, "bytes");
+    memcpy(out, &canonical, sizeof canonical);
+}
+
+/* One buffer's column of the digests. */
+struct column {
+    const uint8_t *first;
+    uint32_t ranks;
+    size_t stride;
+};
+
+static bool is_equal(const struct column *column, uint32_t one, uint32_t other)
+{
+    return memcmp(column->first + one * column->stride, column->first + other * column->stride,
+                  DIGEST_BYTES) == 0;
+}
+
+/* How many ranks from this one on have its digest. */
+static uint32_t count_equal(const struct column *column, uint32_t rank)
+{
+    uint32_t count = 0;
+    for (uint32_t r = rank; r < column->ranks; r++)
+        count += is_equal(column, rank, r);
+    return count;
+}
+
+/* The lowest rank that has the digest of most. Once as many have one as are left, the search is over. */
+static uint32_t find_most(const struct column *column)
+{
+    uint32_t best = 0, most = 0;
+    for (uint32_t r = 0; r + most < column->ranks; r++) {
+        uint32_t count = count_equal(column, r);
+        if (count > most) {
+            most = count;
+            best = r;
+        }
+    }
+    return best;
+}
+
+void digests_compare(const uint8_t *digests, uint32_t ranks, uint32_t buffers, bool *differs)
+{
+    for (uint32_t b = 0; b < buffers; b++) {
+        const struct column column = {digests + (size_t)b * DIGEST_BYTES, ranks,
+                                      (size_t)buffers * DIGEST_BYTES};
+        uint32_t most = find_most(&column);
+        for (uint32_t r = 0; r < ranks; r++)
+            differs[(size_t)r * buffers + b] = !is_equal(&column, most, r);
+    }
+}
+
+/* ---- names ----------------------------------------------------------------------------------------- */
+
+_Static_assert((int)LH_F32 == ELEMENT_F32 && (int)LH_F64 == ELEMENT_F64 && (int)LH_F16 == ELEMENT_F16 &&
+                   (int)LH_BF16 == ELEMENT_BF16 && (int)LH_I32 == ELEMENT_I32 &&
+                   (int)LH_I64 == ELEMENT_I64 && (int)LH_U8 == ELEMENT_U8 && (int)LH_TYPES == ELEMENT_COUNT,
+               "types");
+_Static_assert((int)LH_SUM == REDUCE_SUM && (int)LH_PROD == REDUCE_PROD && (int)LH_MIN == REDUCE_MIN &&
+                   (int)LH_MAX == REDUCE_MAX && (int)LH_AVG == REDUCE_COUNT,
+               "reductions");
+
+size_t lh_type_bytes(enum lh_type type)
+{
+    return (unsigned)type < LH_TYPES ? element_bytes_of((enum element_type)type) : 0;
+}
+
+const char *lh_type_name(enum lh_type type)
+{
+    return (unsigned)type < LH_TYPES ? element_name((enum element_type)type) : NULL;
+}
+
+const char *lh_reduction_name(enum lh_reduction reduction)
+{
+    static const char *const names[LH_REDUCTIONS] = {"sum", "prod", "min", "max", "avg"};
+    return (unsigned)reduction < LH_REDUCTIONS ? names[reduction] : NULL;
+}
+
+const char *lh_collective_schedule(const char *collective, uint32_t index)
+{
+    for (enum collective each = 0; each < COLLECTIVES; each++)
+        if (parts_collective_name(each) && strcmp(parts_collective_name(each), collective) == 0)
+            return index == 0 ? parts_schedule(each)->name : NULL;
+    for (const struct schedule *const *s = schedule_table(); *s; s++)
+        if (strcmp(collective_name((*s)->collective), collective) == 0 && index-- == 0)
+            return (*s)->name;
+    return NULL;
+}
+
+/* Whether a collective has that form. */
+static bool call_exists(enum collective collective, enum call_form form)
+{
+    return form == CALL_PLAIN || (form == CALL_UNEVEN && parts_collective_name(collective)) ||
+           (form == CALL_COMPARE && collective == COLLECTIVE_ALLGATHER);
+}
+
+const char *call_name(enum collective collective, enum call_form form)
+{
+    if (form == CALL_COMPARE)
+        return "compare";
+    return form == CALL_UNEVEN ? parts_collective_name(collective) : collective_name(collective);
+}
+
+const struct schedule *named_schedule(enum collective collective, const char *name, char *names,
+                                      size_t size)
+{
+    const struct schedule *found = schedule_find(collective, name);
+    size_t used = 0;
+    assert(size > 0);
+    names[0] = '\0';
+    for (const struct schedule *const *s = schedule_table(); *s && !found; s++)
+        if ((*s)->collective == collective && used < size)
+            used += (size_t)snprintf(names + used, size - used, "%s%s", used > 0 ? ", " : "", (*s)->name);
+    return found;
+}
+
+/* ---- signature ------------------------------------------------------------------------------------- */
 
 /* version, collective, type, reduction: a byte each; root: 4, count, block_bytes: 8; the schedule's name;
  * reliable, form: a byte each; 2 of zeros; paths: 4; returned: 8 */
@@ -125,4 +256,28 @@ bool signature_differs(const struct signature *one, uint32_t rank, const struct 
            numbers_differ(&c, "block_bytes", a->block_bytes, b->block_bytes) ||
            numbers_differ(&c, "reliable", a->reliable, b->reliable) ||
            numbers_differ(&c, "paths measured by lh_group_measure()", a->paths, b->paths);
+}
+
+/* ---- notice ---------------------------------------------------------------------------------------- */
+
+size_t notice_encode(const struct notice *notice, uint8_t out[NOTICE_BYTES_MAX])
+{
+    size_t length = strnlen(notice->text, LH_COLLECTIVE_MESSAGE_MAX - 1);
+    lh_put_be32(out, (uint32_t)-notice->error);
+    lh_put_be32(out + 4, notice->rank);
+    memcpy(out + 8, notice->text, length);
+    return 8 + length;
+}
+
+bool notice_decode(const uint8_t *in, size_t bytes, struct notice *notice)
+{
+    if (bytes < 8 || bytes >= NOTICE_BYTES_MAX || lh_get_be32(in) > INT32_MAX ||
+        !lh_error_known((int)lh_get_be32(in)))
+        return false;
+    for (size_t i = 8; i < bytes; i++)
+        if (in[i] < ' ' || in[i] > '~')
+            return false; /* it is printed */
+    *notice = (struct notice){.error = -(int)lh_get_be32(in), .rank = lh_get_be32(in + 4)};
+    memcpy(notice->text, in + 8, bytes - 8);
+    return true;
 }

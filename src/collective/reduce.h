@@ -1,15 +1,21 @@
 /*
- * kernel.h - element by element, the reductions of collectives: one set of functions for each kind of CPU,
- * chosen when the program starts.
+ * reduce.h - reductions of arrays by type and operation, with the kernel in use.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_COLLECTIVE_REDUCE_KERNEL_H
-#define LH_COLLECTIVE_REDUCE_KERNEL_H
+#ifndef LH_COLLECTIVE_REDUCE_H
+#define LH_COLLECTIVE_REDUCE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* ---- kernel ---------------------------------------------------------------------------------------- */
+
+/*
+ * Element by element, the reductions of collectives: one set of functions for each kind of CPU,
+ * chosen when the program starts.
+ */
 
 /* X(constant, name, bytes) */
 #define ELEMENT_TYPES(X)                                                                                   \
@@ -55,5 +61,17 @@ const struct reduce_kernel *const *reduce_kernels(void);
 /* The one in use: the first, unless another of these was chosen, for tests and benchmarks. */
 const struct reduce_kernel *reduce_kernel_now(void);
 void reduce_kernel_use(const struct reduce_kernel *kernel);
+
+/* ---- reduce ---------------------------------------------------------------------------------------- */
+
+size_t element_bytes_of(enum element_type type);
+/* "bf16" */
+const char *element_name(enum element_type type);
+
+/* to[i] = left[i] op right[i], as reduce_function. */
+void reduce_elements(enum element_type type, enum reduce_operation operation, void *to, const void *left,
+                     const void *right, size_t count);
+/* at[i] /= by; of integers towards 0. by: not 0. */
+void reduce_divide(enum element_type type, void *at, size_t count, uint32_t by);
 
 #endif

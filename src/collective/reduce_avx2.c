@@ -1,9 +1,9 @@
 /*
- * kernel_avx2.c - 32 bytes at once.
+ * reduce_avx2.c - 32 bytes at once.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "collective/reduce/kernel.h"
+#include "collective/reduce.h"
 
 #if defined(__x86_64__)
 
@@ -24,7 +24,7 @@ static bool runs_here(void)
     return __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
 }
 
-#include "collective/reduce/template.h"
+#include "collective/reduce_template.h"
 
 const struct reduce_kernel reduce_kernel_avx2 = {.name = "avx2", .runs_here = runs_here, KERNEL_FUNCTIONS};
 

@@ -1,11 +1,11 @@
 /*
- * kernel_avx512.c - 64 bytes at once.
+ * reduce_avx512.c - 64 bytes at once.
  *
  * The CPU's own conversions to BF16 are not used: they take subnormal numbers for zeros.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "collective/reduce/kernel.h"
+#include "collective/reduce.h"
 
 #if defined(__x86_64__)
 
@@ -36,7 +36,7 @@ static bool runs_here(void)
            __builtin_cpu_supports("avx512dq");
 }
 
-#include "collective/reduce/template.h"
+#include "collective/reduce_template.h"
 
 const struct reduce_kernel reduce_kernel_avx512 = {
     .name = "avx512", .runs_here = runs_here, KERNEL_FUNCTIONS};

@@ -1,9 +1,9 @@
 /*
- * kernel_base.c - 16 bytes at once, in portable C: a vector of every CPU, or a few instructions.
+ * reduce_base.c - 16 bytes at once, in portable C: a vector of every CPU, or a few instructions.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "collective/reduce/kernel.h"
+#include "collective/reduce.h"
 
 #define VECTOR_BYTES 16
 #define TARGET
@@ -26,6 +26,6 @@ static bool runs_here(void)
     return true;
 }
 
-#include "collective/reduce/template.h"
+#include "collective/reduce_template.h"
 
 const struct reduce_kernel reduce_kernel_base = {.name = "base", .runs_here = runs_here, KERNEL_FUNCTIONS};

@@ -1,5 +1,6 @@
 /*
- * template.h - the functions of a reduce_kernel, of vectors of VECTOR_BYTES. Who includes it has defined
+ * reduce_template.h - the functions of a reduce_kernel, of vectors of VECTOR_BYTES. Who includes it has
+ * defined
  * that, TARGET and TEMPLATE (attributes of functions), F16_INSTRUCTIONS with f16_widen() and f16_narrow()
  * where the CPU converts F16, else words_widen() and words_narrow(), and bf16_round() where the CPU has
  * better instructions for it.
@@ -16,7 +17,7 @@
 
 #include <string.h>
 
-#include "collective/reduce/kernel.h"
+#include "collective/reduce.h"
 
 typedef float f32_vector __attribute__((vector_size(VECTOR_BYTES)));
 typedef double f64_vector __attribute__((vector_size(VECTOR_BYTES)));

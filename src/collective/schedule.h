@@ -10,19 +10,48 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_COLLECTIVE_SCHEDULE_SCHEDULE_H
-#define LH_COLLECTIVE_SCHEDULE_SCHEDULE_H
+#ifndef LH_COLLECTIVE_SCHEDULE_H
+#define LH_COLLECTIVE_SCHEDULE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "collective/schedule/site_map.h"
+/* ---- site map -------------------------------------------------------------------------------------- */
+
+/*
+ * An order of the ranks, and the sites in it. A schedule counts *places*: rank 0 of its
+ * formulas is the rank at place 0. So any assignment of ranks to sites works, and any order of a ring.
+ */
+
+/* Ranks of a site have consecutive places. The tables are the caller's. */
+struct site_map {
+    const uint32_t *rank_at;  /* of a place */
+    const uint32_t *place_of; /* of a rank: the inverse */
+    const uint32_t *site_of;  /* of a place */
+    const uint32_t *first;    /* place of each site; one entry more: the number of ranks */
+    uint32_t sites;
+    uint32_t largest; /* ranks of a site */
+};
+
+/* Numbers that the tables of a map need. */
+static inline uint32_t site_map_numbers(uint32_t ranks)
+{
+    return 4 * ranks + 1;
+}
+
+/* Makes the map of ranks whose sites are given by any numbers: sites in the order of their first ranks, ranks
+ * of a site in their order. order: all ranks; NULL: 0, 1, 2 … numbers: site_map_numbers(ranks) of them, which
+ * the map refers to. */
+void site_map_build(struct site_map *map, const uint32_t *site_of_rank, const uint32_t *order,
+                    uint32_t ranks, uint32_t *numbers);
+
+/* ---- schedule -------------------------------------------------------------------------------------- */
 
 /* Ranks and blocks; of an all-to-all, ranks times blocks, too. */
 #define SCHEDULE_RANKS_MAX  65536u
 #define SCHEDULE_BLOCKS_MAX (1u << 24)
 
-/* Ranks send the number to each other (collective/run/signature.h). */
+/* Ranks send the number to each other (collective/operation_digest.h). */
 enum collective {
     COLLECTIVE_BROADCAST = 0,      /* root has all blocks; all ranks get them */
     COLLECTIVE_REDUCE = 1,         /* each rank has all blocks; root gets their sums */
@@ -108,5 +137,125 @@ bool schedule_next_receive(const struct schedule *schedule, const struct schedul
 struct schedule_extent schedule_part(const struct schedule_shape *shape, uint32_t rank);
 struct schedule_extent schedule_pair(const struct schedule_shape *shape, uint32_t source,
                                      uint32_t destination);
+
+/* ---- sites ----------------------------------------------------------------------------------------- */
+
+/* The sites of a shape, counted in places; without a map there is one. */
+
+static inline uint32_t sites_of(const struct schedule_shape *shape)
+{
+    return shape->map ? shape->map->sites : 1;
+}
+
+static inline uint32_t site_of(const struct schedule_shape *shape, uint32_t place)
+{
+    return shape->map ? shape->map->site_of[place] : 0;
+}
+
+/* The place of its first rank. */
+static inline uint32_t site_first(const struct schedule_shape *shape, uint32_t site)
+{
+    return shape->map ? shape->map->first[site] : 0;
+}
+
+static inline uint32_t site_size(const struct schedule_shape *shape, uint32_t site)
+{
+    return shape->map ? shape->map->first[site + 1] - shape->map->first[site] : shape->ranks;
+}
+
+static inline uint32_t largest_site(const struct schedule_shape *shape)
+{
+    return shape->map ? shape->map->largest : shape->ranks;
+}
+
+/* A collective of a site's ranks alone, whose places are counted from its first. */
+static inline struct schedule_shape site_shape(const struct schedule_shape *shape, uint32_t site)
+{
+    return (struct schedule_shape){.ranks = site_size(shape, site), .blocks = shape->blocks};
+}
+
+/* ---- split ----------------------------------------------------------------------------------------- */
+
+/* Equal parts of blocks, and the numbers that schedules of powers of two need. */
+
+/* Parts first to first + count - 1 of an extent that is split into equal parts: their sizes differ by a
+ * block at most. */
+static inline struct schedule_extent split(struct schedule_extent whole, uint32_t parts, uint32_t first,
+                                           uint32_t count)
+{
+    uint32_t begin = (uint32_t)((uint64_t)whole.count * first / parts);
+    uint32_t end = (uint32_t)((uint64_t)whole.count * (first + count) / parts);
+    return (struct schedule_extent){whole.first + begin, end - begin};
+}
+
+/* Of value > 0. */
+static inline uint32_t log2_floor(uint32_t value)
+{
+    return 31 - (uint32_t)__builtin_clz(value);
+}
+
+static inline uint32_t log2_ceil(uint32_t value)
+{
+    return value > 1 ? log2_floor(value - 1) + 1 : 0;
+}
+
+/* (rank + distance) mod ranks, of distance <= ranks. */
+static inline uint32_t rank_after(const struct schedule_shape *shape, uint32_t rank, uint32_t distance)
+{
+    uint32_t sum = rank + distance;
+    return sum < shape->ranks ? sum : sum - shape->ranks;
+}
+
+static inline uint32_t rank_before(const struct schedule_shape *shape, uint32_t rank, uint32_t distance)
+{
+    return rank >= distance ? rank - distance : rank + shape->ranks - distance;
+}
+
+/* The rank at a place. */
+static inline uint32_t rank_at(const struct schedule_shape *shape, uint32_t place)
+{
+    return shape->map ? shape->map->rank_at[place] : place;
+}
+
+/* schedule_part() and schedule_pair() of places. */
+static inline struct schedule_extent part_at(const struct schedule_shape *shape, uint32_t place)
+{
+    return schedule_part(shape, rank_at(shape, place));
+}
+
+static inline struct schedule_extent pair_at(const struct schedule_shape *shape, uint32_t source,
+                                             uint32_t destination)
+{
+    return schedule_pair(shape, rank_at(shape, source), rank_at(shape, destination));
+}
+
+/* The index-th extent of the parts of consecutive places, place 0 after the last: equal parts have one, or
+ * two where they wrap around; given extents, or those of a map, are each by itself. False: there are no
+ * more. */
+static inline bool parts_at(const struct schedule_shape *shape, uint32_t first, uint32_t count,
+                            uint32_t index, struct schedule_extent *extent)
+{
+    uint32_t until_last = count < shape->ranks - first ? count : shape->ranks - first;
+    struct schedule_extent all = {0, shape->blocks};
+    if (shape->extents || shape->map) {
+        if (index < count)
+            *extent = part_at(shape, rank_after(shape, first, index));
+        return index < count;
+    }
+    if (index == 0)
+        *extent = split(all, shape->ranks, first, until_last);
+    else
+        *extent = split(all, shape->ranks, 0, count - until_last);
+    return index < 2;
+}
+
+/* Sets what a transfer copies, or reduces, and returns true. */
+static inline bool transfer_set(struct schedule_transfer *transfer, uint32_t peer,
+                                struct schedule_extent extent, bool reduce)
+{
+    *transfer = (struct schedule_transfer){
+        .peer = peer, .first = extent.first, .count = extent.count, .reduce = reduce};
+    return true;
+}
 
 #endif

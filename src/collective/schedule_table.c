@@ -1,24 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "collective/schedule/schedule_table.h"
+#include "collective/schedules.h"
 
 #include <assert.h>
 #include <string.h>
-
-#include "collective/schedule/bcube.h"
-#include "collective/schedule/binomial_pipeline.h"
-#include "collective/schedule/binomial_tree.h"
-#include "collective/schedule/bruck.h"
-#include "collective/schedule/chain.h"
-#include "collective/schedule/direct.h"
-#include "collective/schedule/dissemination.h"
-#include "collective/schedule/double_tree.h"
-#include "collective/schedule/halving_doubling.h"
-#include "collective/schedule/hierarchical.h"
-#include "collective/schedule/hybrid.h"
-#include "collective/schedule/pairwise.h"
-#include "collective/schedule/ring.h"
-#include "collective/schedule/sequential.h"
-#include "collective/schedule/transpose.h"
 
 const struct schedule *const *schedule_table(void)
 {

@@ -1,18 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "collective/schedules.h"
+
+#include "collective/schedule.h"
+
+/* ---- hierarchical ---------------------------------------------------------------------------------- */
+
 /*
- * hierarchical.c - a rank's *share* of the blocks is what it has after the reduce-scatter in its site: of m
+ * A rank's *share* of the blocks is what it has after the reduce-scatter in its site: of m
  * ranks, an m-th. Blocks are also split into *cells*, as many as the largest site has ranks, and a cell into
  * pieces, one of each site: its owner. All other sites send their sums of a piece to the owner, which sends
  * the sum back: two steps across sites, however many there are.
  *
  * A cell is no larger than a share, so that at most two ranks of a site have shares of it.
- *
- * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "collective/schedule/hierarchical.h"
-
-#include "collective/schedule/bruck.h"
-#include "collective/schedule/sites.h"
-#include "collective/schedule/split.h"
 
 #define HOLDERS 2u /* of a cell, in a site */
 
@@ -193,4 +193,224 @@ const struct schedule hierarchical_allreduce = {
     .collective = COLLECTIVE_ALLREDUCE,
     .first = &reduced,
     .then = &gathered,
+};
+
+/* ---- hybrid ---------------------------------------------------------------------------------------- */
+
+/*
+ * The leader of a site is its first rank, of the root's site the root. Only leaders send and
+ * receive across sites, and of the pipeline in its site a leader is the root: it never receives there.
+ *
+ * In the pipeline across sites a leader has block b before step b + lead; so its site's pipeline, whose root
+ * sends block b in step b, begins lead steps later. The root's site begins at once.
+ */
+
+static uint32_t leader_of(const struct schedule_shape *shape, uint32_t site)
+{
+    return site == site_of(shape, shape->root) ? shape->root : site_first(shape, site);
+}
+
+static struct schedule_shape across(const struct schedule_shape *shape)
+{
+    return (struct schedule_shape){
+        .ranks = sites_of(shape), .blocks = shape->blocks, .root = site_of(shape, shape->root)};
+}
+
+static struct schedule_shape inside(const struct schedule_shape *shape, uint32_t site)
+{
+    struct schedule_shape local = site_shape(shape, site);
+    local.root = leader_of(shape, site) - site_first(shape, site);
+    return local;
+}
+
+/* Of l dimensions, a block may wait as long at a vertex, and as long again at the first of a pair. */
+static uint32_t lead_of(const struct schedule_shape *shape)
+{
+    uint32_t sites = sites_of(shape), dimensions = log2_floor(sites);
+    return sites == 1U << dimensions ? dimensions + (dimensions > 1) : 2 * dimensions + 1;
+}
+
+static uint32_t steps(const struct schedule_shape *shape)
+{
+    return lead_of(shape) + log2_ceil(largest_site(shape)) + shape->blocks - 1;
+}
+
+/* The step of its site's pipeline; false: that does not run. */
+static bool inside_step(const struct schedule_shape *shape, uint32_t site,
+                        const struct schedule_shape *local, uint32_t *step)
+{
+    uint32_t lead = site == site_of(shape, shape->root) ? 0 : lead_of(shape);
+    if (*step < lead || *step - lead >= schedule_steps(&pipeline_broadcast, local))
+        return false;
+    *step -= lead;
+    return true;
+}
+
+static bool across_runs(const struct schedule_shape *shape, uint32_t place,
+                        const struct schedule_shape *leaders, uint32_t step)
+{
+    return place == leader_of(shape, site_of(shape, place)) &&
+           step < schedule_steps(&pipeline_broadcast, leaders);
+}
+
+/* First across sites, then inside. */
+static bool send(const struct schedule_shape *shape, uint32_t place, uint32_t step, uint32_t index,
+                 struct schedule_transfer *transfer)
+{
+    uint32_t site = site_of(shape, place), first = site_first(shape, site);
+    struct schedule_shape leaders = across(shape), local = inside(shape, site);
+    transfer->count = 0;
+    if (index == 0) {
+        if (across_runs(shape, place, &leaders, step) &&
+            pipeline_broadcast.send(&leaders, site, step, 0, transfer))
+            transfer->peer = leader_of(shape, transfer->peer);
+        return true;
+    }
+    if (index > 1 || !inside_step(shape, site, &local, &step) ||
+        !pipeline_broadcast.send(&local, place - first, step, 0, transfer))
+        return false;
+    transfer->peer += first;
+    return true;
+}
+
+static bool source(const struct schedule_shape *shape, uint32_t place, uint32_t step, uint32_t index,
+                   uint32_t *peer)
+{
+    uint32_t site = site_of(shape, place), first = site_first(shape, site);
+    struct schedule_shape leaders = across(shape), local = inside(shape, site);
+    if (place == leader_of(shape, site)) {
+        if (!across_runs(shape, place, &leaders, step) ||
+            !pipeline_broadcast.source(&leaders, site, step, index, peer))
+            return false;
+        *peer = leader_of(shape, *peer);
+        return true;
+    }
+    if (!inside_step(shape, site, &local, &step) ||
+        !pipeline_broadcast.source(&local, place - first, step, index, peer))
+        return false;
+    *peer += first;
+    return true;
+}
+
+const struct schedule hybrid_broadcast = {
+    .name = "hybrid",
+    .collective = COLLECTIVE_BROADCAST,
+    .steps = steps,
+    .send = send,
+    .source = source,
+};
+
+const struct schedule hybrid_reduce = {
+    .name = "hybrid",
+    .collective = COLLECTIVE_REDUCE,
+    .reverse_of = &hybrid_broadcast,
+};
+
+/* ---- transpose ------------------------------------------------------------------------------------- */
+
+/*
+ * Of a site of m ranks, number j sends to those elsewhere whose number in their site is j
+ * modulo m, for all of its site; they come to it first. A part crosses each level at most once.
+ */
+
+static uint32_t transpose_steps(const struct schedule_shape *shape)
+{
+    return largest_site(shape) - 1 + sites_of(shape) - 1;
+}
+
+/* Where a rank is. */
+struct seat {
+    uint32_t site, number;
+    uint32_t size; /* of the site */
+};
+
+static struct seat seat_of(const struct schedule_shape *shape, uint32_t place)
+{
+    uint32_t site = site_of(shape, place);
+    return (struct seat){site, place - site_first(shape, site), site_size(shape, site)};
+}
+
+/* Whether the step is one across sites, and becomes its number. */
+static bool is_across(const struct schedule_shape *shape, uint32_t *step)
+{
+    uint32_t inside = largest_site(shape) - 1;
+    if (*step < inside)
+        return false;
+    *step -= inside;
+    return true;
+}
+
+/* How many of a site's ranks have a number that is `number` modulo `size`. */
+static uint32_t column(const struct schedule_shape *shape, uint32_t site, uint32_t number, uint32_t size)
+{
+    uint32_t there = site_size(shape, site);
+    return number < there ? (there - number - 1) / size + 1 : 0;
+}
+
+/* The index-th of all ranks that are reached by this number of a site; every site's column is as long as
+ * that of the largest, so a place may have nobody: then the peer is the place itself. */
+static bool destination(const struct schedule_shape *shape, struct seat from, uint32_t index,
+                        uint32_t *place)
+{
+    uint32_t rows = (largest_site(shape) - 1) / from.size + 1, site = index / rows, row = index % rows;
+    if (site >= sites_of(shape))
+        return false;
+    *place = row < column(shape, site, from.number, from.size)
+                 ? site_first(shape, site) + from.number + row * from.size
+                 : UINT32_MAX;
+    return true;
+}
+
+static bool between(const struct schedule_shape *shape, uint32_t from, uint32_t to, uint32_t step,
+                    uint32_t index, struct schedule_transfer *transfer)
+{
+    struct seat sender = seat_of(shape, from), receiver = seat_of(shape, to);
+    uint32_t place;
+    if (is_across(shape, &step)) /* what all of the sender's site have for the receiver */
+        return index < sender.size &&
+               transfer_set(transfer, to, pair_at(shape, site_first(shape, sender.site) + index, to),
+                            false);
+    if (!destination(shape, receiver, index, &place))
+        return false;
+    transfer->count = 0;
+    return place == UINT32_MAX || transfer_set(transfer, to, pair_at(shape, from, place), false);
+}
+
+static bool transpose_send(const struct schedule_shape *shape, uint32_t rank, uint32_t step, uint32_t index,
+                           struct schedule_transfer *transfer)
+{
+    struct seat from = seat_of(shape, rank);
+    uint32_t round = step;
+    if (!is_across(shape, &round)) {
+        uint32_t to = (from.number + step + 1) % from.size;
+        return step + 1 < from.size &&
+               between(shape, rank, site_first(shape, from.site) + to, step, index, transfer);
+    }
+    uint32_t site = (from.site + round + 1) % sites_of(shape), row = index / from.size;
+    return row < column(shape, site, from.number, from.size) &&
+           between(shape, rank, site_first(shape, site) + from.number + row * from.size, step,
+                   index % from.size, transfer);
+}
+
+static bool transpose_source(const struct schedule_shape *shape, uint32_t rank, uint32_t step,
+                             uint32_t index, uint32_t *peer)
+{
+    struct seat to = seat_of(shape, rank);
+    uint32_t round = step, sites = sites_of(shape);
+    if (!is_across(shape, &round)) {
+        *peer = site_first(shape, to.site) + (to.number + to.size - (step + 1) % to.size) % to.size;
+        return index == 0 && step + 1 < to.size;
+    }
+    uint32_t site = (to.site + sites - round - 1) % sites;
+    *peer = site_first(shape, site) + to.number % site_size(shape, site);
+    return index == 0;
+}
+
+const struct schedule transpose_alltoall = {
+    .name = "transpose",
+    .collective = COLLECTIVE_ALLTOALL,
+    .steps = transpose_steps,
+    .send = transpose_send,
+    .source = transpose_source,
+    .between = between,
 };

@@ -23,12 +23,12 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "congestion/bbr.h"
+#include "congestion/controllers.h"
 
 #include <math.h>
 
-#include "base/earlier.h"
 #include "base/error.h"
+#include "base/min_max.h"
 #include "congestion/bbr_train.h"
 
 #define REMEMBERED_MAX_NS (24 * 3600 * LH_NS_PER_S)

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#include "base/least.h"
+#include "base/min_max.h"
 
 #define PACKETS_MIN 10
 #define GROWTH      4 /* the next is so many times longer; */

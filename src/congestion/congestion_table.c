@@ -5,12 +5,9 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "congestion/bbr.h"
-#include "congestion/dcqcn_control.h"
+#include "congestion/controllers.h"
+#include "congestion/dcqcn.h"
 #include "congestion/eqds.h"
-#include "congestion/fixed.h"
-#include "congestion/swift.h"
-#include "congestion/timely.h"
 #include "wire/wire_numbers.h"
 
 #define NAME_SHOWN 32 /* bytes of an unknown name in a message */

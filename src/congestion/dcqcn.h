@@ -12,6 +12,7 @@
 #ifndef LH_CONGESTION_DCQCN_H
 #define LH_CONGESTION_DCQCN_H
 
+#include <longhaul/congestion.h>
 #include <longhaul/types.h>
 
 struct dcqcn_config {
@@ -38,14 +39,8 @@ struct dcqcn_config {
 #define DCQCN_LEAST_BPS       UINT64_C(100000000)
 #define DCQCN_RECOVERY_STAGES 1u
 #define DCQCN_GAIN            (1.0 / 256)
-
-/* So that what is due in an hour of silence is still counted quickly, and rates fit their arithmetic. */
-#define DCQCN_SPAN_MIN_NS  (100 * (lh_time)1)
-#define DCQCN_SPAN_MAX_NS  (3600 * LH_NS_PER_S)
-#define DCQCN_STEP_MIN_BPS UINT64_C(100000)
-#define DCQCN_RATE_MAX_BPS UINT64_C(100000000000000)
-#define DCQCN_STAGES_MAX   1000u
-#define DCQCN_BYTES_MIN    UINT64_C(1000)
+#define DCQCN_SPAN_MAX_NS     (3600 * LH_NS_PER_S)
+#define DCQCN_RATE_MAX_BPS    UINT64_C(100000000000000)
 
 struct dcqcn {
     uint64_t line_bps; /* a flow begins at it, and never goes above */
@@ -77,5 +72,15 @@ void dcqcn_on_bytes(struct dcqcn *dcqcn, const struct dcqcn_config *config, lh_t
 
 /* When the rate changes next if nothing comes; LH_TIME_NEVER: then it does not. */
 lh_time dcqcn_next_expiry(const struct dcqcn *dcqcn);
+
+/* ---- dcqcn control --------------------------------------------------------------------------------- */
+
+/*
+ * DCQCN (Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015)
+ * as a controller: the rate machine of dcqcn.h, driven by marks and notifications. Differences:
+ * docs/congestion.md.
+ */
+
+extern const struct lh_congestion dcqcn_congestion;
 
 #endif

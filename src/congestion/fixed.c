@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "congestion/fixed.h"
+#include "congestion/controllers.h"
 
-#include "base/earlier.h"
 #include "base/error.h"
+#include "base/min_max.h"
 
 struct fixed {
     uint64_t told_bps; /* 0: nothing was told */

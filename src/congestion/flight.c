@@ -1,17 +1,19 @@
-/*
- * flight.c - see flight.h.
- *
- * What arrived and what is lost are counts, not sets of packets. Their sum is a position in the sequence of
- * sends: where the newest packet would be, had nothing been reordered. `tail` is the entry of that position.
- *
- * SPDX-License-Identifier: BSD-3-Clause
- */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "congestion/flight.h"
 
 #include <assert.h>
+#include <math.h>
 
-#include "base/earlier.h"
-#include "base/least.h"
+#include <longhaul/congestion.h>
+
+#include "base/min_max.h"
+
+/* ---- flight ---------------------------------------------------------------------------------------- */
+
+/*
+ * What arrived and what is lost are counts, not sets of packets. Their sum is a position in the sequence of
+ * sends: where the newest packet would be, had nothing been reordered. `tail` is the entry of that position.
+ */
 
 __extension__ typedef unsigned __int128 wide;
 
@@ -415,4 +417,160 @@ bool flight_on_timer(struct flight *flight, lh_time overdue_ns, lh_time now,
     *feedback = (struct lh_congestion_feedback){.now = now, .lost_bytes = flight->lost_bytes - lost_before};
     fill_totals(flight, feedback);
     return true;
+}
+
+/* ---- round trips ----------------------------------------------------------------------------------- */
+
+#define DELAYED_ROUNDS 32
+#define LITTLE_OVER    16 /* a part of the target: what is over by less is within its swings */
+#define SAMPLE_PACKETS 64
+#define CHANCE_LOSS    (1.0 / 16)
+
+void round_trips_init(struct round_trips *rounds, const struct lh_congestion_path *path)
+{
+    *rounds = (struct round_trips){.mtu_bytes = path->mtu_bytes, .minimum_ns = path->rtt_ns};
+}
+
+static void keep_lower(lh_time *lowest_ns, lh_time ns)
+{
+    if (*lowest_ns == 0 || ns < *lowest_ns)
+        *lowest_ns = ns;
+}
+
+/* The path has become longer, or somebody else keeps its queue full. With a packet in flight the queue is not
+ * this flow's, and nobody aims at a longer one. */
+static void raise_minimum(struct round_trips *rounds, lh_time target_ns, bool with_one)
+{
+    lh_time most_ns = with_one ? target_ns + target_ns / LITTLE_OVER : 2 * target_ns;
+    if (rounds->queue_ns <= most_ns) {
+        rounds->delayed_rounds = 0;
+        rounds->delayed_lowest_ns = 0;
+        return;
+    }
+    keep_lower(&rounds->delayed_lowest_ns, rounds->lowest_ns);
+    if (++rounds->delayed_rounds < DELAYED_ROUNDS)
+        return;
+    rounds->minimum_ns = rounds->delayed_lowest_ns;
+    rounds->delayed_rounds = 0;
+    rounds->delayed_lowest_ns = 0;
+}
+
+bool round_trips_on_feedback(struct round_trips *rounds, const struct lh_congestion_feedback *feedback,
+                             lh_time target_ns)
+{
+    rounds->arrived_bytes += (double)feedback->arrived_bytes;
+    rounds->lost_bytes += (double)feedback->lost_bytes;
+    if (feedback->rtt_ns == 0)
+        return false;
+    keep_lower(&rounds->minimum_ns, feedback->rtt_ns);
+    keep_lower(&rounds->lowest_ns, feedback->rtt_ns);
+    if (feedback->arrived_at_send_bytes < rounds->end_bytes)
+        return false;
+    rounds->end_bytes = feedback->arrived_total_bytes;
+    rounds->queue_ns = rounds->lowest_ns - rounds->minimum_ns;
+    bool with_one = feedback->in_flight_at_send_bytes <= rounds->mtu_bytes;
+    raise_minimum(rounds, target_ns, with_one && rounds->slowed_by_delay);
+    rounds->lowest_ns = 0;
+    if (rounds->unjudged_rounds > 0) {
+        rounds->unjudged_rounds--;
+        rounds->arrived_bytes = rounds->lost_bytes = 0;
+    }
+    return true;
+}
+
+lh_time round_trips_queue_ns(const struct round_trips *rounds,
+                             const struct lh_congestion_feedback *feedback)
+{
+    return feedback->rtt_ns > rounds->minimum_ns ? feedback->rtt_ns - rounds->minimum_ns : 0;
+}
+
+double round_trips_excess_loss(struct round_trips *rounds)
+{
+    double lost = rounds->lost_bytes, all = rounds->arrived_bytes + lost;
+    if (all < (double)SAMPLE_PACKETS * rounds->mtu_bytes)
+        return 0;
+    rounds->arrived_bytes = rounds->lost_bytes = 0;
+    return lost > all * CHANCE_LOSS ? lost / all : 0;
+}
+
+/* A round trip until the first packet that left later arrives, and one because losses are seen later. */
+void round_trips_on_cut(struct round_trips *rounds)
+{
+    rounds->unjudged_rounds = 2;
+}
+
+/* ---- share ----------------------------------------------------------------------------------------- */
+
+#define FIRST_PACKETS    10
+#define DOUBLINGS        20.0
+#define TARGET_RANGE     4.0
+#define BURST_OF_WINDOW  (1.0 / 16)
+#define STEP_OF_ROOT     0.5
+#define OF_REMEMBERED    0.5
+#define BITS_NS_A_BYTE_S 8e9
+
+double share_step_bytes(double window_bytes, uint32_t mtu_bytes)
+{
+    double step = STEP_OF_ROOT * sqrt(window_bytes * mtu_bytes);
+    return step > mtu_bytes ? step : mtu_bytes;
+}
+
+double share_smallness(double window_bytes, uint32_t mtu_bytes)
+{
+    if (window_bytes <= mtu_bytes)
+        return 1;
+    double smallness = 1 - log2(window_bytes / mtu_bytes) / DOUBLINGS;
+    return smallness > 0 ? smallness : 0;
+}
+
+double share_target_ns(double base_ns, double window_bytes, uint32_t mtu_bytes)
+{
+    return base_ns * (1 + TARGET_RANGE * share_smallness(window_bytes, mtu_bytes));
+}
+
+double share_first_window_bytes(const struct lh_congestion_path *path)
+{
+    double least = (double)FIRST_PACKETS * path->mtu_bytes;
+    double window = 0;
+    if (path->rate_bps != 0)
+        window = share_bytes_of((double)path->rate_bps, (double)path->rtt_ns);
+    else if (path->remembered_rate_bps != 0)
+        window = OF_REMEMBERED * share_bytes_of((double)path->remembered_rate_bps, (double)path->rtt_ns);
+    return window > least ? window : least;
+}
+
+double share_bytes_of(double rate_bps, double rtt_ns)
+{
+    return rate_bps * rtt_ns / BITS_NS_A_BYTE_S;
+}
+
+double share_rate_of(double bytes, double rtt_ns)
+{
+    assert(rtt_ns > 0);
+    return bytes / rtt_ns * BITS_NS_A_BYTE_S;
+}
+
+double share_delivered_bps(const struct lh_congestion_feedback *feedback)
+{
+    return feedback->rate_is_limited ? 0 : (double)feedback->rate_bps;
+}
+
+uint64_t share_rate_within(double rate_bps, const struct lh_congestion_path *path)
+{
+    double bounded = fmin(fmax(rate_bps, SHARE_RATE_MIN_BPS), SHARE_RATE_MAX_BPS);
+    uint64_t rate = (uint64_t)bounded;
+    return rate < path->rate_max_bps ? rate : path->rate_max_bps;
+}
+
+uint64_t share_window_within(double window_bytes, const struct lh_congestion_path *path)
+{
+    uint64_t window = window_bytes < path->mtu_bytes ? path->mtu_bytes
+                      : window_bytes < 9e18          ? (uint64_t)window_bytes
+                                                     : UINT64_MAX;
+    return window < path->window_max_bytes ? window : path->window_max_bytes;
+}
+
+uint64_t share_burst_bytes(double window_bytes, const struct lh_congestion_path *path)
+{
+    return share_window_within(window_bytes * BURST_OF_WINDOW, path);
 }

@@ -99,4 +99,91 @@ bool flight_on_timer(struct flight *flight, lh_time overdue_ns, lh_time now,
 lh_time flight_next(const struct flight *flight, lh_time overdue_ns);
 uint64_t flight_in_flight_bytes(const struct flight *flight);
 
+/* ---- round trips ----------------------------------------------------------------------------------- */
+
+/*
+ * What controllers by delay or marks read from feedback: round trips, the delay above the
+ * path's minimum, and whether more is lost than chance explains.
+ *
+ * The minimum is the shortest round trip seen. A path may become longer: when for 32 round trips every delay
+ * is above twice what the controller aims at, whatever it does, the shortest of these is the new minimum; of
+ * one that the delay slows down, with no more than a packet in flight, when every delay is above what it aims
+ * at. That also keeps a controller by delay alive beside flows that fill the queue.
+ *
+ * Loss is judged in samples of 64 packets or more and a round trip or more. Up to a 16th is chance: no
+ * reason to slow down.
+ */
+
+struct round_trips {
+    uint32_t mtu_bytes;
+    bool slowed_by_delay;      /* the controller is: set it after round_trips_init() */
+    uint32_t delayed_rounds;   /* in a row */
+    lh_time minimum_ns;        /* 0: none yet */
+    lh_time delayed_lowest_ns; /* of these rounds */
+    /* This round: it ends when what was sent at its beginning has arrived. */
+    uint64_t end_bytes;
+    lh_time lowest_ns;
+    lh_time
+        queue_ns; /* lowest delay above the minimum, of the last one that ended: what all packets waited */
+    /* Loss since the last sample. */
+    double arrived_bytes, lost_bytes;
+    uint32_t unjudged_rounds;
+};
+
+void round_trips_init(struct round_trips *rounds, const struct lh_congestion_path *path);
+/* True: with this feedback a round trip has ended. target_ns: the delay above the minimum that the
+ * controller aims at. */
+bool round_trips_on_feedback(struct round_trips *rounds, const struct lh_congestion_feedback *feedback,
+                             lh_time target_ns);
+/* Of the packet that the feedback is about. */
+lh_time round_trips_queue_ns(const struct round_trips *rounds,
+                             const struct lh_congestion_feedback *feedback);
+/* The share lost, when that is more than chance, else 0. For the end of a round: takes the sample. */
+double round_trips_excess_loss(struct round_trips *rounds);
+/* The rate has been cut: what is lost of the packets that had left before says nothing new. */
+void round_trips_on_cut(struct round_trips *rounds);
+
+/* ---- share ----------------------------------------------------------------------------------------- */
+
+/*
+ * Amounts that let flows of one queue reach equal shares on every path, from 10 us to 300 ms and
+ * from a packet in flight to a gigabyte. In doubles: bytes, nanoseconds, bits a second.
+ *
+ * Controllers of data centres grow by a packet a round trip, and want the same delay whatever a flow's
+ * window: right for windows of some ten packets, while a long path holds tens of thousands. No flow knows the
+ * path's whole rate, so no amount that all flows agree on suits every path. Two that depend on a flow's own
+ * window do: a growth by its square root, which is relatively slower for the larger of two flows, and a delay
+ * target that falls with its logarithm, so that the larger flow gives way first.
+ */
+
+#define SHARE_RATE_MAX_BPS 1e14 /* what any rate is bounded by: 100 Tbit/s */
+#define SHARE_RATE_MIN_BPS 1e4
+
+/* Growth a round trip: half the root of the window, both in packets, but a packet at least. */
+double share_step_bytes(double window_bytes, uint32_t mtu_bytes);
+/* 1 for a packet in flight, and less by a 20th with each doubling: 0 for 2^20 packets and more. */
+double share_smallness(double window_bytes, uint32_t mtu_bytes);
+
+/* Queueing delay that a flow aims at: base_ns for a large one, up to five times that for a packet in flight.
+ * Swift's flow scaling (section 3.5 of its paper), by the logarithm instead of the inverse root, which is
+ * flat above a hundred packets. */
+double share_target_ns(double base_ns, double window_bytes, uint32_t mtu_bytes);
+
+/* Before anything is known of the path, bytes: what its told rate fills, or half of what was found
+ * earlier, or 10 packets (RFC 6928). */
+double share_first_window_bytes(const struct lh_congestion_path *path);
+/* Bytes that fill a time at a rate, and the rate that they need. rtt_ns above 0. */
+double share_bytes_of(double rate_bps, double rtt_ns);
+double share_rate_of(double bytes, double rtt_ns);
+
+/* What the path delivered, if the feedback says it; else 0. What was sent slowly for another reason says
+ * nothing about the path. */
+double share_delivered_bps(const struct lh_congestion_feedback *feedback);
+
+/* For decisions: as whole numbers, at most the path's. */
+uint64_t share_rate_within(double rate_bps, const struct lh_congestion_path *path);
+uint64_t share_window_within(double window_bytes, const struct lh_congestion_path *path);
+/* At once leaves no more than a 16th of the window: on short paths the rate alone would let all of it. */
+uint64_t share_burst_bytes(double window_bytes, const struct lh_congestion_path *path);
+
 #endif

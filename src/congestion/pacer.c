@@ -5,7 +5,7 @@
 
 #include <assert.h>
 
-#include "base/least.h"
+#include "base/min_max.h"
 
 __extension__ typedef unsigned __int128 wide; /* bytes x 8 x 10^9 */
 

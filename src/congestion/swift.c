@@ -5,15 +5,14 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "congestion/swift.h"
+#include "congestion/controllers.h"
 
 #include <math.h>
 
 #include <longhaul/units.h>
 
+#include "congestion/flight.h"
 #include "congestion/keys.h"
-#include "congestion/round_trips.h"
-#include "congestion/share.h"
 
 /* Section 3.1 and 3.2 of the paper: beta and max_mdf. */
 #define CUT_GAIN 0.8

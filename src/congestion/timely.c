@@ -5,16 +5,15 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "congestion/timely.h"
+#include "congestion/controllers.h"
 
 #include <math.h>
 
 #include <longhaul/units.h>
 
 #include "base/error.h"
+#include "congestion/flight.h"
 #include "congestion/keys.h"
-#include "congestion/round_trips.h"
-#include "congestion/share.h"
 
 /* Table 1 of the paper: weight of the newest difference, cut, and completions before the fast increase. */
 #define NEWEST_WEIGHT 0.875

@@ -1,13 +1,78 @@
-/*
- * SPDX-License-Identifier: BSD-3-Clause
- */
-#include "message/control/keepalive.h"
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "control/message_control.h"
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
-#include "base/earlier.h"
+#include <longhaul/connection.h>
+#include <longhaul/scheme.h>
+#include <longhaul/sdr_ext.h>
+
 #include "base/error.h"
-#include "sdr/driver.h"
+#include "base/min_max.h"
+#include "sdr/sdr_driver.h"
+#include "store/store.h"
+#include "wire/control_messages.h"
+
+/* ---- control tx ------------------------------------------------------------------------------------ */
+
+bool control_tx_send(struct sdr_qp *qp, const struct transfer_message *message)
+{
+    uint8_t bytes[TRANSFER_BYTES_MAX];
+    return lh_sdr_message_send(qp, bytes, transfer_encode(message, bytes)) == 0;
+}
+
+bool control_tx_abort(struct sdr_qp *qp, enum transfer_kind kind, uint32_t number, int error)
+{
+    struct transfer_message message = {.kind = kind};
+    message.body.verdict.message = number;
+    message.body.verdict.error = (uint32_t)error;
+    return control_tx_send(qp, &message);
+}
+
+void control_tx_to_sender(struct sdr_qp *qp, uint32_t segment, const uint8_t *data, uint32_t bytes)
+{
+    struct transfer_message message = {.kind = TRANSFER_TO_SENDER};
+    message.body.to_sender.segment = segment;
+    message.body.to_sender.scheme = data;
+    message.body.to_sender.scheme_bytes = bytes;
+    control_tx_send(qp, &message);
+}
+
+/* ---- effects --------------------------------------------------------------------------------------- */
+
+void effects_finish(struct effects *effects, struct message_request *request, int error, uint64_t bytes,
+                    lh_time now)
+{
+    request->result.error = error;
+    request->result.bytes = bytes;
+    /* A round may have begun before the call that started what ends in it. */
+    request->result.ended_ns = lh_most(now, request->result.started_ns);
+    request->next = NULL;
+    if (effects->finished)
+        effects->last->next = request;
+    else
+        effects->finished = request;
+    effects->last = request;
+}
+
+void effects_fail(struct effects *effects, enum lh_error error, const char *reason)
+{
+    if (effects->failure)
+        return;
+    effects->failure = (int)error;
+    effects->reason = store_try(effects->store, REASON_MAX);
+    if (effects->reason)
+        snprintf(effects->reason, REASON_MAX, "%s", reason);
+}
+
+const char *effects_reason(const struct effects *effects)
+{
+    return effects->reason ? effects->reason : lh_strerror((enum lh_error)effects->failure);
+}
+
+/* ---- keepalive ------------------------------------------------------------------------------------- */
 
 #define LIFELINE_LATE_NS     (10 * LH_NS_PER_MS) /* what the operating system takes to deliver a reason */
 #define PING_FRACTION        4u                  /* of the timeout: interval of pings to a silent peer */
@@ -148,4 +213,51 @@ bool keepalive_step(struct keepalive *k, const struct keepalive_view *view, lh_t
     if (k->lifeline_ops && look(k, end))
         return true;
     return check_silence(k, view, now, next, end);
+}
+
+/* ---- timing ---------------------------------------------------------------------------------------- */
+
+#define FIRST_INTERVAL_NS (100 * LH_NS_PER_MS) /* before the first round-trip sample */
+#define DOUBLINGS_MAX     6u
+
+lh_time timing_refresh_interval(const struct lh_sdr_path *path, uint32_t retransmissions)
+{
+    lh_time interval_ns = path->overdue_ns ? path->overdue_ns : FIRST_INTERVAL_NS;
+    return interval_ns << (retransmissions < DOUBLINGS_MAX ? retransmissions : DOUBLINGS_MAX);
+}
+
+struct lh_path_view timing_path_view(const struct lh_sdr_path *path)
+{
+    return (struct lh_path_view){
+        .rtt_ns = path->rtt_ns,
+        .rtt_minimum_ns = path->rtt_minimum_ns,
+        .overdue_ns = path->overdue_ns,
+        .reorder_window_ns = path->reorder_window_ns,
+    };
+}
+
+/* ---- abort ----------------------------------------------------------------------------------------- */
+
+#define QUEUE_FULL_FRACTION 8u /* of the interval: a user may cancel thousands of messages at once */
+
+int abort_error(int error)
+{
+    return lh_error_known(error) ? error : LH_EPROTOCOL;
+}
+
+void abort_send(struct abort_notice *notice, struct sdr_qp *qp, enum transfer_kind kind, uint32_t number,
+                const struct lh_sdr_path *path, lh_time now)
+{
+    if (control_tx_abort(qp, kind, number, notice->error))
+        notice->refresh_at = now + timing_refresh_interval(path, notice->sent++);
+    else
+        notice->refresh_at = now + timing_refresh_interval(path, 0) / QUEUE_FULL_FRACTION;
+}
+
+void abort_on_refresh_expired(struct abort_notice *notice, struct sdr_qp *qp, enum transfer_kind kind,
+                              uint32_t number, const struct lh_sdr_path *path, lh_time now, lh_time *next)
+{
+    if (notice->refresh_at <= now)
+        abort_send(notice, qp, kind, number, path, now);
+    lh_keep_earlier(next, notice->refresh_at);
 }

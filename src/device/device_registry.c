@@ -1,12 +1,105 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "device/open.h"
+#include "device/device_registry.h"
 
 #include <ctype.h>
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include <longhaul/device.h>
+#include <longhaul/fabric.h>
+
 #include "base/error.h"
-#include "device/registry.h"
-#include "fabric/verbs/ops.h"
+#include "fabric/fabric.h"
+#include "fabric/udp/udp_state.h"
+#include "fabric/verbs/verbs_parts.h"
+
+/* ---- registry -------------------------------------------------------------------------------------- */
+
+static const struct fabric_ops *const built_in[] = {&fabric_udp_ops, &fabric_verbs_ops};
+
+#define BUILT_IN (sizeof built_in / sizeof built_in[0])
+
+/* Filled from the front under the lock; read without it. */
+static const struct fabric_ops *_Atomic registered[LH_FABRICS_MAX];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+const struct fabric_ops *fabric_at(size_t index)
+{
+    if (index < BUILT_IN)
+        return built_in[index];
+    index -= BUILT_IN;
+    return index < LH_FABRICS_MAX ? atomic_load_explicit(&registered[index], memory_order_acquire) : NULL;
+}
+
+const struct fabric_ops *fabric_named(const char *name, size_t bytes)
+{
+    const struct fabric_ops *ops;
+    for (size_t i = 0; (ops = fabric_at(i)) != NULL; i++)
+        if (strlen(ops->name) == bytes && memcmp(ops->name, name, bytes) == 0)
+            return ops;
+    return NULL;
+}
+
+static int add(const struct fabric_ops *ops)
+{
+    const struct fabric_ops *same_name = fabric_named(ops->name, strlen(ops->name));
+    if (same_name == ops)
+        return 0;
+    if (same_name != NULL)
+        return lh_fail(LH_EINVAL, "fabric \"%s\": name in use (choose another)", ops->name);
+    for (size_t i = 0; i < LH_FABRICS_MAX; i++) {
+        if (registered[i] == NULL) {
+            atomic_store_explicit(&registered[i], ops, memory_order_release);
+            return 0;
+        }
+    }
+    return lh_fail(LH_ENOMEM, "fabric \"%s\": limit of %u registered fabrics reached", ops->name,
+                   LH_FABRICS_MAX);
+}
+
+int lh_fabric_register(const struct fabric_ops *ops, uint32_t interface_version, size_t ops_bytes)
+{
+    /* Nothing of ops is read before: its layout may be another. */
+    if (interface_version != FABRIC_INTERFACE_VERSION || ops_bytes != sizeof *ops)
+        return lh_fail(
+            LH_EVERSION,
+            "fabric interface: version %u with %zu bytes (liblonghaul has version %u with %zu bytes; "
+            "use libraries of the same version)",
+            interface_version, ops_bytes, FABRIC_INTERFACE_VERSION, sizeof *ops);
+    pthread_mutex_lock(&lock);
+    int result = add(ops);
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+/* ---- list ------------------------------------------------------------------------------------------ */
+
+int lh_devices(struct lh_device **devices, size_t *count)
+{
+    struct fabric_device_list list = {0};
+    int error = 0;
+    const struct fabric_ops *ops;
+    for (size_t i = 0; error == 0 && (ops = fabric_at(i)) != NULL; i++)
+        if (ops->devices != NULL)
+            error = ops->devices(&list);
+    if (error == 0 && list.failed)
+        error = lh_fail(LH_ENOMEM, "no memory for a list of %zu devices", list.count + 1);
+    if (error != 0) {
+        free(list.devices);
+        return error;
+    }
+    *devices = list.devices;
+    *count = list.count;
+    return 0;
+}
+
+void lh_devices_free(struct lh_device *devices)
+{
+    free(devices);
+}
+
+/* ---- open ------------------------------------------------------------------------------------------ */
 
 #define KINDS                                                                                              \
     "\"udp:<local address>\" (udp:[::1], udp:127.0.0.1), \"verbs:<device>\" (verbs:mlx5_0, verbs:rxe0, "   \

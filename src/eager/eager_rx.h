@@ -1,5 +1,6 @@
 /*
- * early.h - small messages that arrived before their receive was posted, in bounded memory. Pure: the caller
+ * eager_rx.h - small messages that arrived before their receive was posted, in bounded memory. Pure: the
+ * caller
  * gives the memory when it is first needed, and takes it back when nothing is held.
  *
  * A peer may send messages from `posted` on, the first without a receive, as long as they take EAGER_CELLS
@@ -8,10 +9,12 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_MESSAGE_EAGER_EARLY_H
-#define LH_MESSAGE_EAGER_EARLY_H
+#ifndef LH_EAGER_EAGER_RX_H
+#define LH_EAGER_EAGER_RX_H
 
-#include "wire/eager.h"
+#include <longhaul/types.h>
+
+#include "wire/eager_packets.h"
 
 enum early_state {
     EARLY_NOTHING, /* nothing of it has arrived */
@@ -67,5 +70,35 @@ const struct early_message *early_find(const struct early *early, uint32_t numbe
 void early_copy(const struct early *early, const struct early_message *message, uint8_t *out);
 /* The receive of this message was posted: what is held of it is given back. */
 void early_forget(struct early *early, uint32_t number);
+
+/* ---- inbound --------------------------------------------------------------------------------------- */
+
+/*
+ * What of carriers has arrived, and when it is acknowledged. Pure.
+ *
+ * Timer:
+ *   ack_at   after a carrier: 1/4 of the shortest round trip, at most 20 us, so that an answer of the
+ *            program takes the acknowledgement along; at once when the sender asks
+ */
+
+struct inbound {
+    bool any;           /* a carrier arrived, ever */
+    uint32_t newest;    /* of those */
+    uint32_t received;  /* how many */
+    bool seen;          /* something of a message, ever */
+    uint32_t seen_next; /* after the newest of those */
+    bool ack_wanted;
+    lh_time ack_at; /* if it is */
+};
+
+/* A carrier, or a probe. */
+void inbound_on_carrier(struct inbound *inbound, const struct eager_packet *packet, lh_time rtt_minimum_ns,
+                        lh_time now);
+/* Something of this message arrived. */
+void inbound_on_message(struct inbound *inbound, uint32_t number);
+/* There is something to report. */
+void inbound_want_ack(struct inbound *inbound, lh_time rtt_minimum_ns, lh_time now);
+/* An acknowledgement was made. */
+void inbound_on_acknowledged(struct inbound *inbound);
 
 #endif

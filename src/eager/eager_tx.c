@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "message/eager/outgoing.h"
+#include "eager/eager_tx.h"
 
 #include <assert.h>
 #include <string.h>
 
-#include "base/earlier.h"
-#include "base/least.h"
-#include "message/control/number.h"
+#include "base/min_max.h"
+#include "control/message_control.h"
 
 #define BACKOFF_MAX      6u
 #define SILENCE_FRACTION 8u

@@ -1,5 +1,5 @@
 /*
- * outgoing.h - small messages to be sent: which entries the next carrier takes, what is retransmitted, and
+ * eager_tx.h - small messages to be sent: which entries the next carrier takes, what is retransmitted, and
  * what has been delivered. Pure: the caller gives the memory of the ring.
  *
  * Every message of the connection is in the ring, in order: a long one is there to be announced, or only to
@@ -19,12 +19,12 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_MESSAGE_EAGER_OUTGOING_H
-#define LH_MESSAGE_EAGER_OUTGOING_H
+#ifndef LH_EAGER_EAGER_TX_H
+#define LH_EAGER_EAGER_TX_H
 
 #include <longhaul/types.h>
 
-#include "wire/eager.h"
+#include "wire/eager_packets.h"
 
 enum outgoing_state {
     OUTGOING_OVER, /* or never added */

@@ -1,8 +1,48 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "fabric/endpoint_check.h"
+#include "fabric/fabric.h"
+
+#include <errno.h>
+#include <linux/sock_diag.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+
+#include <longhaul/device.h>
+#include <longhaul/stats.h>
+#include <longhaul/types.h>
 
 #include "base/error.h"
-#include "wire/roce.h"
+#include "wire/qp_info.h"
+#include "wire/roce_packet.h"
+
+/* ---- devices --------------------------------------------------------------------------------------- */
+
+#define FIRST_ROOM 16u
+
+struct lh_device *fabric_device_add(struct fabric_device_list *list, const char *fabric)
+{
+    if (list->count == list->room) {
+        size_t room = list->room == 0 ? FIRST_ROOM : 2 * list->room;
+        struct lh_device *more = realloc(list->devices, room * sizeof *more);
+        if (more == NULL) {
+            list->failed = true;
+            return NULL;
+        }
+        list->devices = more;
+        list->room = room;
+    }
+    struct lh_device *device = &list->devices[list->count++];
+    *device = (struct lh_device){0};
+    snprintf(device->fabric, sizeof device->fabric, "%s", fabric);
+    return device;
+}
+
+/* ---- endpoint check -------------------------------------------------------------------------------- */
 
 int endpoint_check_shape(const struct fabric_endpoint_attr *attr)
 {
@@ -69,4 +109,32 @@ bool endpoint_check_qpns(const struct qp_info_endpoint *peer)
         for (uint32_t generation = 0; generation < peer->generations; generation++)
             valid = valid && qpn_is_valid(peer->qpn[generation][channel]);
     return valid;
+}
+
+/* ---- random ---------------------------------------------------------------------------------------- */
+
+int fabric_random(void *out, size_t bytes)
+{
+    uint8_t *next = out;
+    while (bytes > 0) { /* each round gets at least a byte */
+        ssize_t got = getrandom(next, bytes, 0);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return lh_fail(LH_ESYSTEM, "no random numbers from the kernel: %s", strerror(errno));
+        next += got;
+        bytes -= (size_t)got;
+    }
+    return 0;
+}
+
+/* ---- socket drops ---------------------------------------------------------------------------------- */
+
+uint32_t socket_drops(int fd)
+{
+    uint32_t counters[SK_MEMINFO_VARS] = {0};
+    socklen_t bytes = sizeof counters;
+    if (getsockopt(fd, SOL_SOCKET, SO_MEMINFO, counters, &bytes) != 0)
+        return 0;
+    return bytes >= (SK_MEMINFO_DROPS + 1) * sizeof counters[0] ? counters[SK_MEMINFO_DROPS] : 0;
 }

@@ -20,13 +20,16 @@
 #define LH_FABRIC_FABRIC_H
 
 #include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
 
+#include <longhaul/device.h>
 #include <longhaul/stats.h>
 #include <longhaul/types.h>
 
-#include "wire/control.h"
-#include "wire/immediate.h"
+#include "wire/control_messages.h"
 #include "wire/qp_info.h"
+#include "wire/roce_packet.h"
 
 /* Raised with each change of a struct or of a meaning in this header: lh_fabric_register() compares it. */
 #define FABRIC_INTERFACE_VERSION 8u
@@ -271,5 +274,54 @@ static inline uint32_t fabric_channel_of(uint32_t packet, uint32_t stripe_packet
 {
     return channels == 1 ? 0 : (packet / stripe_packets) % channels;
 }
+
+/* ---- devices --------------------------------------------------------------------------------------- */
+
+/* The list of devices, as each fabric adds its own. */
+
+struct fabric_device_list {
+    struct lh_device *devices;
+    size_t count;
+    size_t room;
+    bool failed; /* there was no memory for one */
+};
+
+/* Adds one of that fabric. All else is zero, for the caller to set. NULL when there is no memory. */
+struct lh_device *fabric_device_add(struct fabric_device_list *list, const char *fabric);
+
+/* ---- endpoint check -------------------------------------------------------------------------------- */
+
+/*
+ * What every fabric of RoCE packets demands of an endpoint and of its peer, in one place.
+ *
+ * MTU, addresses and ports are each fabric's own matter.
+ */
+
+/* Counts of channels and generations, stripe, counters. -LH_ERANGE, -LH_EINVAL. */
+int endpoint_check_shape(const struct fabric_endpoint_attr *attr);
+/* The message table: that the immediate can name its slots and their packets; the MTU is right. The same
+ * errors. */
+int endpoint_check_table(const struct fabric_endpoint_attr *attr);
+/* That the peer has as many channels and generations. -LH_EHANDSHAKE */
+int endpoint_check_peer(const struct fabric_endpoint_attr *attr, const struct qp_info_endpoint *peer);
+/* Of a peer over sockets, or with RoCE hardware: of both udp and verbs, which connect to each other. */
+struct fabric_peer_traits endpoint_peer_traits(const struct qp_info_endpoint *peer);
+/* Whether every queue pair of the peer has a number that can be one. */
+bool endpoint_check_qpns(const struct qp_info_endpoint *peer);
+
+/* ---- random ---------------------------------------------------------------------------------------- */
+
+/* Unpredictable random bytes, for secrets that a fabric keeps from its peers. */
+
+/* Uniform, from the kernel. -LH_ESYSTEM when there is none. */
+int fabric_random(void *out, size_t bytes);
+
+/* ---- socket drops ---------------------------------------------------------------------------------- */
+
+/* What the kernel dropped of what came for a socket. */
+
+/* How many datagrams found its receive buffer full since it was opened (SO_MEMINFO); wraps. 0 where the
+ * kernel does not report it. */
+uint32_t socket_drops(int fd);
 
 #endif

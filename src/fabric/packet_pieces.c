@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-#include "base/least.h"
+#include "base/min_max.h"
 
 #define EIGHTHS      8u
 #define LAST_EXTENTS 3u /* more, of the last piece of a short packet */

@@ -11,7 +11,7 @@
 
 #include "fabric/fabric.h"
 #include "fabric/packet_pieces.h"
-#include "wire/roce.h"
+#include "wire/roce_packet.h"
 
 struct rx_slot {
     struct fabric_slot bound; /* counts only while open */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/big_endian.h"
+#include "base/bytes.h"
 #include "base/error.h"
 #include "group/group.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "group/bounded.h"
+#include "group/bounded_operation.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -7,12 +7,12 @@
 
 #include <longhaul/timeout.h>
 
-#include "base/big_endian.h"
-#include "base/earlier.h"
+#include "base/bytes.h"
 #include "base/error.h"
-#include "collective/reduce/reduce.h"
-#include "collective/run/names.h"
-#include "collective/schedule/schedule_table.h"
+#include "base/min_max.h"
+#include "collective/operation_digest.h"
+#include "collective/reduce.h"
+#include "collective/schedules.h"
 
 #define WORK_ALIGNMENT 64u
 #define SEED_STEP      UINT64_C(0x9E3779B97F4A7C15)

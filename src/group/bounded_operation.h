@@ -1,5 +1,6 @@
 /*
- * bounded.h - an operation over hops whose reliability is `bounded`: what does not come by the deadline is
+ * bounded_operation.h - an operation over hops whose reliability is `bounded`: what does not come by the
+ * deadline is
  * missing, and each *granule* of GRANULE_BYTES of a block has the number of contributions that are in it.
  *
  * The deadline counts from the call at this rank. Phases, the steps of the schedule that receive over such a
@@ -17,14 +18,14 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_GROUP_BOUNDED_H
-#define LH_GROUP_BOUNDED_H
+#ifndef LH_GROUP_BOUNDED_OPERATION_H
+#define LH_GROUP_BOUNDED_OPERATION_H
 
 #include <longhaul/hadamard.h>
 
-#include "collective/group_timeout.h"
-#include "group/loss.h"
-#include "group/operation.h"
+#include "collective/adaptive_timeout.h"
+#include "group/group_messages.h"
+#include "group/group_operation.h"
 
 #define GRANULE_BYTES       1024u
 #define BOUNDED_NUMBER_BITS 19 /* of a piece's tag; above them its contributions, 0: TAG_COUNTS has them */

@@ -1,21 +1,26 @@
-/*
- * calls.c - the calls of longhaul/collective.h.
- *
- * SPDX-License-Identifier: BSD-3-Clause
- */
-#include "group/calls.h"
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "group/collective_calls.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "collective/run/digest.h"
-#include "collective/run/names.h"
-#include "collective/schedule/schedule_table.h"
-#include "group/bounded.h"
-#include "group/waiting.h"
+#include "collective/operation_digest.h"
+#include "collective/schedules.h"
+#include "group/bounded_operation.h"
+#include "group/group.h"
+#include "group/group_operation.h"
+#include "group/mesh.h"
 #include "message/completion_queue.h"
 #include "message/engine.h"
+
+/* ---- calls ----------------------------------------------------------------------------------------- */
+
+/*
+ * Starts what the calls of longhaul/collective.h describe.
+ *
+ * The calls of longhaul/collective.h.
+ */
 
 void lh_collective_options_init(struct lh_collective_options *options)
 {
@@ -207,7 +212,8 @@ static int begin(struct lh_group *group, const struct op_request *request, struc
     return 0;
 }
 
-int calls_start(struct lh_group *group, const struct op_request *request, struct lh_collective **op)
+/* Checks the request, and begins the operation. What lh_allreduce() returns. */
+static int calls_start(struct lh_group *group, const struct op_request *request, struct lh_collective **op)
 {
     int error = check(group, request, op);
     if (!error)
@@ -613,4 +619,42 @@ void lh_collective_free(struct lh_collective *op)
     mesh_forget(op);
     op_destroy(op);
     pthread_mutex_unlock(&mesh->lock);
+}
+
+/* ---- gather ---------------------------------------------------------------------------------------- */
+
+int gather_begin(struct lh_group *group, const void *mine, size_t bytes, void *all,
+                 struct lh_collective **op)
+{
+    struct lh_collective_options options;
+    lh_collective_options_init(&options);
+    options.reliable = true;
+    options.schedule = "bruck"; /* ranks may know different paths */
+    const struct op_request request = {.collective = COLLECTIVE_ALLGATHER,
+                                       .in = mine,
+                                       .out = all,
+                                       .count = bytes,
+                                       .type = LH_U8,
+                                       .needs_in = true,
+                                       .needs_out = true,
+                                       .by_rank = true,
+                                       .options = &options};
+    return calls_start(group, &request, op);
+}
+
+int gather_end(struct lh_collective *op, int waited)
+{
+    struct lh_collective_result result = {0};
+    int error = waited;
+    if (!error && lh_collective_test(op, &result) && result.error)
+        error = lh_fail((enum lh_error) - result.error, "%s", result.message);
+    lh_collective_free(op);
+    return error;
+}
+
+int group_gather(struct lh_group *group, const void *mine, size_t bytes, void *all)
+{
+    struct lh_collective *op;
+    int error = gather_begin(group, mine, bytes, all, &op);
+    return error ? error : gather_end(op, lh_collective_wait(op, group->mesh->timeout_ns, NULL));
 }

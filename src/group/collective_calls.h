@@ -1,12 +1,16 @@
 /*
- * gather.h - an all-gather among the ranks of a group, for what the group itself needs.
+ * collective_calls.h - starts what the calls of longhaul/collective.h describe.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_GROUP_GATHER_H
-#define LH_GROUP_GATHER_H
+#ifndef LH_GROUP_COLLECTIVE_CALLS_H
+#define LH_GROUP_COLLECTIVE_CALLS_H
 
 #include "group/group.h"
+
+/* ---- gather ---------------------------------------------------------------------------------------- */
+
+/* An all-gather among the ranks of a group, for what the group itself needs. */
 
 /* Copies the `bytes` of each rank's `mine` to all[rank * bytes]. Waits, so the engine has workers. What
  * lh_allgather() and its operation return. */

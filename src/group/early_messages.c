@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "group/ahead.h"
+#include "group/early_messages.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,14 +1,15 @@
 /*
- * ahead.h - messages that wait: for an operation that has not begun here, or, pieces, for their sender's
+ * early_messages.h - messages that wait: for an operation that has not begun here, or, pieces, for their
+ * sender's
  * signature. By group, operation and sender, in the order in which they came; so each is found in the time of
  * a table's look-up, however many operations peers are ahead.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_GROUP_AHEAD_H
-#define LH_GROUP_AHEAD_H
+#ifndef LH_GROUP_EARLY_MESSAGES_H
+#define LH_GROUP_EARLY_MESSAGES_H
 
-#include "group/link.h"
+#include "group/group_link.h"
 
 struct ahead {
     struct ahead *next;

@@ -12,12 +12,12 @@
 #include <longhaul/group.h>
 #include <longhaul/timeout.h>
 
-#include "collective/run/past.h"
+#include "collective/operation_progress.h"
 #include "group/agreement.h"
-#include "group/ahead.h"
-#include "group/choosing.h"
-#include "group/link.h"
-#include "group/paths.h"
+#include "group/early_messages.h"
+#include "group/group_link.h"
+#include "group/group_operation.h"
+#include "group/group_paths.h"
 
 struct mesh {
     pthread_mutex_t lock;   /* of all of it, its groups and operations; taken before any of a connection */
@@ -76,5 +76,60 @@ static inline uint32_t group_rank_of(const struct lh_group *group, uint32_t mesh
             return r;
     return LH_NO_RANK;
 }
+
+/* ---- create ---------------------------------------------------------------------------------------- */
+
+/*
+ * Makes a group, in the steps between which its ranks exchange blobs: for lh_group_create(), and
+ * for tests that have all ranks in one thread.
+ */
+
+#define CREATE_CARD_BYTES (20 + LH_GROUP_SITE_MAX)
+
+/* A group without links, and its card for all others: CREATE_CARD_BYTES. */
+int create_group(const struct lh_group_attr *attr, struct lh_group **group, uint8_t *card);
+/* Opens links, by the cards of all ranks. *blob_bytes: the longest blob for a peer. */
+int create_links(struct lh_group *group, const struct lh_group_attr *attr, const uint8_t *cards,
+                 uint32_t *blob_bytes);
+/* Writes the blobs for all ranks, one every `stride` bytes, with their lengths ahead (4 bytes). */
+int create_blobs(struct lh_group *group, uint8_t *blobs, size_t stride);
+/* Attaches the links: all ranks' blobs, rank by rank, and begins. */
+int create_attach(struct lh_group *group, const uint8_t *all, size_t stride);
+/* Ends a group, and, with the last of a mesh, closes the links. */
+void create_undo(struct lh_group *group);
+
+/* ---- subgroup -------------------------------------------------------------------------------------- */
+
+/*
+ * The two ends of lh_group_shrink() and of lh_group_split(), between which the ranks agree: for
+ * tests that have all ranks in one thread.
+ */
+
+/* Under the lock of the mesh. */
+void subgroup_begin_shrink(struct lh_group *group);
+/* When agreement_is_reached(). Likewise. -LH_ENOMEM, -LH_ERANGE. */
+int subgroup_finish_shrink(struct lh_group *group, struct lh_group **smaller);
+
+/* What each rank gathers of all. */
+struct subgroup_choice {
+    uint32_t color;
+    uint32_t key;
+    uint32_t next_group;
+    uint32_t measured; /* of what it knows of paths */
+};
+
+struct subgroup_split {
+    struct subgroup_choice mine;
+    struct subgroup_choice *all; /* by rank */
+    struct lh_collective *op;
+};
+
+/* What lh_allgather() returns. */
+int subgroup_begin_split(struct lh_group *group, uint32_t color, uint32_t key,
+                         struct subgroup_split *split);
+/* When split->op is done, or lh_collective_wait() has come to `waited`, which then is returned. Ends the
+ * split. The error of split->op; -LH_ENOMEM, -LH_ERANGE. */
+int subgroup_finish_split(struct lh_group *group, struct subgroup_split *split, int waited,
+                          struct lh_group **part);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "group/link.h"
+#include "group/group_link.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -7,11 +7,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/big_endian.h"
-#include "base/copy.h"
-#include "base/earlier.h"
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/last_error.h"
+#include "base/min_max.h"
 
 /* Sends in flight: a peer's buffers twice, so that the next are there when it posts them again. */
 #define SMALL_SENDS_MAX 512u

@@ -1,27 +1,26 @@
 /*
- * link.h - what connects two ranks: a connection for small messages, so for all that controls, one for
+ * group_link.h - what connects two ranks: a connection for small messages, so for all that controls, one for
  * bulk, and, where reliability is `bounded`, one for what may be incomplete, with the buffers into which
  * all receive.
  *
  * Receives are posted ahead, always: whatever a peer sends has a place when it arrives, and needs no round
  * trip first. As many are posted as a round trip needs, those that were used last first: on a short path few
- * buffers are in turn, and stay in the cache. Messages say by their tags what they are (tag.h), so operations
+ * buffers are in turn, and stay in the cache. Messages say by their tags what they are
+ * (group_messages.h), so operations
  * share a link in any order.
  *
  * All under the lock of the mesh.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_GROUP_LINK_H
-#define LH_GROUP_LINK_H
+#ifndef LH_GROUP_GROUP_LINK_H
+#define LH_GROUP_GROUP_LINK_H
 
 #include <longhaul/connection.h>
 #include <longhaul/queue.h>
 
-#include "group/loss.h"
-#include "group/sent.h"
-#include "group/tag.h"
-#include "message/early_end.h"
+#include "group/group_messages.h"
+#include "message/completion_queue.h"
 
 #define LINK_SMALL_BYTES  4096u /* of a message that needs no clear-to-send */
 #define LINK_SMALL_PLACES 64u

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "group/measure.h"
+#include "group/group_measure.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
 
 #include "base/error.h"
-#include "collective/choose/rounds.h"
-#include "group/gather.h"
-#include "group/operation.h"
+#include "collective/choose/schedule_choice.h"
+#include "group/collective_calls.h"
+#include "group/group_operation.h"
 #include "message/engine.h"
 
 #define BLOCKS          4u /* of the first burst */

@@ -1,15 +1,17 @@
 /*
- * measure.h - lh_group_measure(), as steps: all ranks do the same operations in the same order, whatever a
+ * group_measure.h - lh_group_measure(), as steps: all ranks do the same operations in the same order,
+ * whatever a
  * pair of them finds, so that each has its number everywhere.
  *
- * In each round (collective/choose/rounds.h) two ranks exchange bursts of blocks, each four times the one
+ * In each round (collective/choose/schedule_choice.h) two ranks exchange bursts of blocks, each four
+ * times the one
  * before, as long as a burst is short beside their round trip. Ahead of each they exchange what they know of
  * the one before, so that both begin it, and both decide the same.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_GROUP_MEASURE_H
-#define LH_GROUP_MEASURE_H
+#ifndef LH_GROUP_GROUP_MEASURE_H
+#define LH_GROUP_GROUP_MEASURE_H
 
 #include "group/group.h"
 

@@ -1,9 +1,63 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "group/sent.h"
+#include "group/group_messages.h"
 
 #include <assert.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <longhaul/connection.h>
+
+#include "base/error.h"
+#include "message/scheme_choice.h"
+
+/* ---- loss ------------------------------------------------------------------------------------------ */
+
+static const struct {
+    uint64_t count;
+    struct lh_range range;
+} everything = {1, {0, UINT64_MAX}};
+
+struct loss *loss_of_all(void)
+{
+    return (struct loss *)(uintptr_t)&everything;
+}
+
+void loss_free(struct loss *loss)
+{
+    if (loss != loss_of_all())
+        free(loss);
+}
+
+struct loss *loss_of(struct lh_request *request, const struct lh_result *result)
+{
+    struct lh_delivery delivery;
+    if (result->missing_bytes == 0)
+        return NULL;
+    if (result->missing_bytes == result->bytes || lh_delivery(request, &delivery) != 0)
+        return loss_of_all();
+    struct loss *loss = malloc(sizeof *loss + delivery.missing_ranges * sizeof *loss->ranges);
+    if (!loss)
+        return loss_of_all();
+    int64_t got = lh_missing(request, 0, loss->ranges, delivery.missing_ranges);
+    loss->count = got > 0 ? (uint64_t)got : 0;
+    return loss;
+}
+
+bool loss_hits(const struct loss *loss, uint64_t *from, uint64_t offset, uint64_t bytes)
+{
+    while (loss && *from < loss->count) {
+        const struct lh_range *range = &loss->ranges[*from];
+        if (range->offset + range->bytes > offset)
+            return range->offset < offset + bytes;
+        ++*from;
+    }
+    return false;
+}
+
+/* ---- sent ------------------------------------------------------------------------------------------ */
 
 /* Memory for less comes from the heap as it is. */
 #define KEPT_BYTES_MIN 16384u
@@ -81,4 +135,45 @@ void sent_cancel(struct sent_list *list)
         lh_cancel(sent->request);
         sent_remove(sent);
     }
+}
+
+/* ---- bounded lane ---------------------------------------------------------------------------------- */
+
+#define DEADLINE "deadline="
+
+/* The text without its deadline. */
+static int without_deadline(const char *text, char *out, size_t size)
+{
+    size_t name = strcspn(text, ":,");
+    int used = snprintf(out, size, "%.*s:" DEADLINE "none", (int)name, text);
+    text += name;
+    while (*text) { /* each turn takes an item */
+        size_t bytes = strcspn(++text, ",");
+        if (strncmp(text, DEADLINE, sizeof DEADLINE - 1) != 0 && used > 0 && (size_t)used < size)
+            used += snprintf(out + used, size - (size_t)used, ",%.*s", (int)bytes, text);
+        text += bytes;
+    }
+    if (used > 0 && (size_t)used < size)
+        return 0;
+    return lh_fail(LH_EINVAL, "group: reliability \"%.40s…\": too long", text);
+}
+
+int bounded_lane_of(const struct lh_attr *attr, lh_time peer_timeout_ns, struct bounded_lane *lane)
+{
+    struct scheme_choice choice;
+    *lane = (struct bounded_lane){.exists = false};
+    int error = scheme_choose(attr, &choice);
+    if (error || !choice.scheme->deadline || choice.automatic)
+        return error;
+    if (choice.scheme == attr->scheme)
+        return lh_fail(LH_EINVAL,
+                       "group: %s: a scheme of your own that delivers parts of messages (use bounded)",
+                       choice.scheme->name);
+    lane->exists = true;
+    lane->deadline_ns = choice.scheme->deadline(choice.params);
+    if (lane->deadline_ns >= peer_timeout_ns && lane->deadline_ns != LH_DEADLINE_NONE)
+        return lh_fail(LH_EINVAL,
+                       "group: %s: use a deadline below the peer timeout (%llu ms), or raise that",
+                       attr->reliability, (unsigned long long)(peer_timeout_ns / LH_NS_PER_MS));
+    return without_deadline(attr->reliability, lane->reliability, sizeof lane->reliability);
 }

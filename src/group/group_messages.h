@@ -1,24 +1,27 @@
 /*
- * tag.h - the tags of a group's messages: which group, what, of which operation, which piece.
+ * group_messages.h - the tags of a group's messages: which group, what, of which operation, which piece.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_GROUP_TAG_H
-#define LH_GROUP_TAG_H
+#ifndef LH_GROUP_GROUP_MESSAGES_H
+#define LH_GROUP_GROUP_MESSAGES_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <longhaul/connection.h>
+
 enum tag_kind {
     TAG_HELLO = 1,     /* after the connection is made; no body */
-    TAG_SIGNATURE = 2, /* collective/run/signature.h */
+    TAG_SIGNATURE = 2, /* collective/operation_digest.h */
     TAG_PIECE = 3,     /* its bytes */
-    TAG_ABORT = 4,     /* an operation has failed: notice.h */
-    TAG_FAILED = 5,    /* a rank has failed: notice.h */
+    TAG_ABORT = 4,     /* an operation has failed: operation_digest.h */
+    TAG_FAILED = 5,    /* a rank has failed: operation_digest.h */
     TAG_AGREE = 6,     /* survivors agree on the failed: agreement.h */
-    TAG_COUNTS = 7,    /* contributions of a piece, by granule: bounded.h */
-    TAG_OVER = 8,      /* an operation is over at a rank, and these pieces were not sent: bounded.h */
-    TAG_TIMEOUT = 9,   /* a proposal of a group's timeout; piece: of which collective: deadlines.h */
+    TAG_COUNTS = 7,    /* contributions of a piece, by granule: bounded_operation.h */
+    /* an operation is over at a rank, and these pieces were not sent: bounded_operation.h */
+    TAG_OVER = 8,
+    TAG_TIMEOUT = 9,   /* a proposal of a group's timeout; piece: of which collective: group_operation.h */
     TAG_KINDS
 };
 
@@ -60,5 +63,91 @@ static inline int32_t tag_operation_ahead(uint32_t of, uint32_t other)
     uint32_t shift = 32 - TAG_OPERATION_BITS;
     return (int32_t)((of - other) << shift) >> shift;
 }
+
+/* ---- loss ------------------------------------------------------------------------------------------ */
+
+/* Which bytes of a message did not come. */
+
+struct loss {
+    uint64_t count;
+    struct lh_range ranges[]; /* by offset, none adjacent to the next */
+};
+
+/* Of a receive that is done without an error; NULL: every byte came. Without memory all counts as lost. */
+struct loss *loss_of(struct lh_request *request, const struct lh_result *result);
+/* Nothing came. */
+struct loss *loss_of_all(void);
+/* Whether a byte of these is missing. from: where to look, moves on; bytes are asked for in ascending
+ * order. */
+bool loss_hits(const struct loss *loss, uint64_t *from, uint64_t offset, uint64_t bytes);
+/* NULL is allowed. */
+void loss_free(struct loss *loss);
+
+/* ---- sent ------------------------------------------------------------------------------------------ */
+
+/*
+ * Messages that were sent and are not acknowledged: lists of those that somebody waits for, and
+ * the memory of those that were copied.
+ *
+ * Memory for a block is kept for the next: fresh pages cost more than the copy.
+ */
+
+struct link;
+struct sent_list;
+
+struct sent {
+    struct link *link;
+    struct sent *next; /* in the list of who waits, or of the spare ones */
+    struct sent *previous;
+    struct lh_request *request; /* NULL: it was copied, and leaves */
+    struct sent_list *owner;    /* NULL: nobody waits */
+    lh_time until;              /* of the link's list: nothing of it leaves after that */
+    uint32_t group;             /* likewise: what it is of */
+    uint32_t operation;
+    uint32_t lane;
+    size_t copied_bytes;
+    size_t capacity; /* of data */
+    uint8_t data[];
+};
+
+/* What somebody's memory is sent in. */
+struct sent_list {
+    struct sent *first;
+    uint32_t count;
+};
+
+/* Memory of copies. */
+struct sent_store {
+    size_t block_bytes; /* maximum of a copy */
+    uint32_t most;      /* that are kept */
+    struct sent *spare;
+    uint32_t count;
+};
+
+/* One with memory for a copy of so many bytes, the rest of it zero. NULL: no memory. */
+struct sent *sent_take(struct sent_store *store, size_t bytes);
+void sent_give(struct sent_store *store, struct sent *sent);
+void sent_store_end(struct sent_store *store);
+
+void sent_add(struct sent_list *list, struct sent *sent);
+void sent_remove(struct sent *sent);
+/* Cancels all of a list: from now on its memory is not read, and nobody waits. */
+void sent_cancel(struct sent_list *list);
+
+/* ---- bounded lane ---------------------------------------------------------------------------------- */
+
+/*
+ * Whether the reliability of a hop is `bounded`, and what its connection gets in place of
+ * it: the deadline is an operation's, not a message's.
+ */
+
+struct bounded_lane {
+    bool exists;
+    lh_time deadline_ns;   /* that was given; LH_DEADLINE_AUTO: is learned; LH_DEADLINE_NONE */
+    char reliability[160]; /* of the connection: without it */
+};
+
+/* -LH_EINVAL: unknown, or a deadline that is not below the peer timeout. */
+int bounded_lane_of(const struct lh_attr *attr, lh_time peer_timeout_ns, struct bounded_lane *lane);
 
 #endif

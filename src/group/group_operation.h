@@ -1,17 +1,17 @@
 /*
- * operation.h - one collective at one rank, from its call to its end: runs the dependencies of
- * collective/run/progress.h over the links of its group.
+ * group_operation.h - one collective at one rank, from its call to its end: runs the dependencies of
+ * collective/operation_progress.h over the links of its group.
  *
  * All under the lock of the mesh. An operation neither reads messages nor waits: arrivals come in as calls.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_GROUP_OPERATION_H
-#define LH_GROUP_OPERATION_H
+#ifndef LH_GROUP_GROUP_OPERATION_H
+#define LH_GROUP_GROUP_OPERATION_H
 
-#include "collective/run/notice.h"
-#include "collective/run/progress.h"
-#include "collective/run/signature.h"
+#include "collective/operation_digest.h"
+#include "collective/operation_progress.h"
+#include "group/bounded_operation.h"
 #include "group/group.h"
 
 /* A message that has arrived and is not applied yet. */
@@ -140,5 +140,18 @@ bool op_needs(const struct lh_collective *op, uint32_t rank);
 void op_fail(struct lh_collective *op, lh_time now, const struct notice *notice);
 /* It is done. */
 void op_destroy(struct lh_collective *op);
+
+/* ---- deadlines ------------------------------------------------------------------------------------- */
+
+/*
+ * Deadlines of operations that nobody has given (`bounded`, or `bounded:deadline=auto`): a
+ * group's timeout (longhaul/timeout.h) for each collective. The first operation has none, and is the
+ * warm-up; after each of the others a rank proposes to all what its bytes took, over the reliable path,
+ * and waits for nobody.
+ */
+
+/* A proposal. -LH_EPROTOCOL: it is none; -LH_ENOMEM. */
+int deadlines_on_proposal(struct lh_group *group, uint32_t rank, uint32_t collective, const uint8_t *data,
+                          size_t bytes);
 
 #endif

@@ -1,18 +1,20 @@
 /*
- * paths.h - what the members of a group know of the paths between them, and the order of ranks that follows.
+ * group_paths.h - what the members of a group know of the paths between them, and the order of ranks that
+ * follows.
  *
  * At creation they agree on round trips, and on the rates and losses that their attributes name; after
  * lh_group_measure() on what was measured. All compute the same from the same rows.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_GROUP_PATHS_H
-#define LH_GROUP_PATHS_H
+#ifndef LH_GROUP_GROUP_PATHS_H
+#define LH_GROUP_GROUP_PATHS_H
 
 #include <longhaul/group.h>
 
-#include "collective/choose/paths.h"
-#include "collective/schedule/site_map.h"
+#include "collective/choose/schedule_choice.h"
+#include "collective/operation_progress.h"
+#include "collective/schedule.h"
 
 /* Kept by the group and by each operation that follows it. */
 struct group_order {
@@ -54,5 +56,28 @@ void paths_tell_measured(struct lh_group *group, const uint64_t *rates_bps, uint
 int paths_agree(struct lh_group *group, const uint8_t *rows, bool measured);
 /* Of a group of these of its ranks. follows: all of them have measured the same. -LH_ENOMEM. */
 int paths_inherit(struct lh_group *part, const struct lh_group *group, const uint32_t *ranks, bool follows);
+
+/* ---- choosing -------------------------------------------------------------------------------------- */
+
+/*
+ * Which schedule an operation takes: the fastest over the paths that all members have agreed on,
+ * by collective/choose/schedule_choice.h, as `longhaul plan --collective` does. Its blocks are the
+ * group's: on a
+ * machine smaller ones take longer than the model says.
+ */
+
+struct lh_group;
+
+/* The same at all members. */
+struct choosing {
+    const struct schedule **chosen; /* by collective and size; NULL: none was asked for */
+};
+
+void choosing_free(struct choosing *choosing);
+/* Whether a collective follows the order of the group's map: unless that is by rank, in one site. */
+bool choosing_uses_map(const struct lh_group *group, enum collective collective);
+/* For an operation whose row has that many bytes. Under the lock of the mesh. -LH_ENOMEM. */
+int choosing_find(struct lh_group *group, enum collective collective, uint64_t bytes,
+                  const struct schedule **schedule);
 
 #endif

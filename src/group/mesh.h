@@ -8,11 +8,9 @@
 #ifndef LH_GROUP_MESH_H
 #define LH_GROUP_MESH_H
 
-#include "group/operation.h"
+#include "group/group_operation.h"
 
 lh_time mesh_now(const struct mesh *mesh);
-/* Handles entries of the queue. */
-void mesh_on_entries(struct mesh *mesh, const struct lh_completion *entries, uint32_t count);
 /* Takes all that is there without waiting, and runs all operations. Returns the number of entries. */
 uint32_t mesh_poll(struct mesh *mesh);
 /* The next deadline of an operation; LH_TIME_NEVER: none. */
@@ -32,5 +30,23 @@ void mesh_take_reports(struct lh_group *group);
 void mesh_take_early_reports(struct lh_group *group);
 /* Drops what has arrived for an operation, and was not needed. */
 void mesh_forget(const struct lh_collective *op);
+
+/* ---- waiting --------------------------------------------------------------------------------------- */
+
+/*
+ * Threads that wait for something in a mesh: one of them polls its queue for all, the thread of
+ * the mesh or a caller.
+ */
+
+/* -LH_ENOMEM: lock and condition. */
+int waiting_init(struct mesh *mesh);
+void waiting_free(struct mesh *mesh);
+/* Waits under the mesh's lock until is(what) holds. -LH_ETIMEDOUT. The engine has workers. */
+int wait_until(struct mesh *mesh, bool (*is)(const void *what), const void *what, lh_time timeout_ns);
+/* Has whoever polls compute anew how long it may. Under the lock. */
+void waiting_wake(struct mesh *mesh);
+/* Starts and ends the thread of a mesh; the second without the lock. -LH_ESYSTEM. */
+int waiting_start_thread(struct mesh *mesh);
+void waiting_end_thread(struct mesh *mesh);
 
 #endif

@@ -3,6 +3,10 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +14,257 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/least.h"
-#include "launch/control_stream.h"
+#include "base/min_max.h"
+#include "launch/handshake.h"
 #include "launch/tcp.h"
+#include "message/connection_state.h"
 #include "message/engine.h"
-#include "sdr/run/watch_other.h"
+#include "sdr/worker_sleep.h"
+
+/* ---- control stream -------------------------------------------------------------------------------- */
+
+/* NULL: no memory. */
+static struct control_stream *control_stream_create(struct control_connection *control, uint16_t id,
+                                                    int wake_fd)
+{
+    struct control_stream *stream = calloc(1, sizeof *stream);
+    if (!stream)
+        return NULL;
+    stream->control = control;
+    stream->id = id;
+    stream->wake_fd = wake_fd;
+    return stream;
+}
+
+static struct control_frame *take_first(struct control_stream *stream)
+{
+    struct control_frame *frame = stream->first;
+    if (!frame)
+        return NULL;
+    stream->first = frame->next;
+    stream->last = frame->next ? stream->last : NULL;
+    stream->waiting--;
+    return frame;
+}
+
+static void control_stream_free(struct control_stream *stream)
+{
+    struct control_frame *frame;
+    while ((frame = take_first(stream)) != NULL) /* at most CONTROL_FRAMES_MAX */
+        free(frame);
+    free(stream->words);
+    free(stream);
+}
+
+static void tell(struct control_stream *stream)
+{
+    uint64_t one = 1;
+    if (stream->connection) {
+        connection_lifeline_changed(stream->connection);
+        return;
+    }
+    /* A full counter means that it is being woken already. */
+    while (write(stream->wake_fd, &one, sizeof one) < 0 && errno == EINTR)
+        continue;
+}
+
+void control_stream_end(struct control_stream *stream, int end)
+{
+    int none = 0;
+    if (atomic_compare_exchange_strong(&stream->end, &none, end))
+        tell(stream);
+}
+
+/* A reason for people: without what a terminal could act on. */
+static void make_printable(uint8_t *text, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        if (text[i] < ' ' || text[i] > '~')
+            text[i] = '?';
+}
+
+/* Behind the handshake only its last frame may come. */
+static void on_last(struct control_stream *stream, const struct handshake_header *header,
+                    const uint8_t *body)
+{
+    bool refused = header->type == HANDSHAKE_REFUSE;
+    if ((!refused && header->type != HANDSHAKE_FIN) || header->body_bytes > TRANSFER_BYTES_MAX) {
+        control_stream_end(stream, -LH_EPEER);
+        return;
+    }
+    if (atomic_load(&stream->end) != 0)
+        return;
+    stream->words = header->body_bytes > 0 ? malloc(header->body_bytes) : NULL;
+    if (stream->words) {
+        memcpy(stream->words, body, header->body_bytes);
+        stream->words_bytes = header->body_bytes;
+    }
+    if (refused)
+        make_printable(stream->words, stream->words_bytes);
+    control_stream_end(stream, refused ? -LH_EPATH : -LH_ECLOSED);
+}
+
+static void append(struct control_stream *stream, const struct handshake_header *header,
+                   const uint8_t *body)
+{
+    struct control_frame *frame =
+        stream->waiting < CONTROL_FRAMES_MAX ? malloc(sizeof *frame + header->body_bytes) : NULL;
+    if (!frame) {
+        control_stream_end(stream, -LH_EPEER);
+        return;
+    }
+    frame->next = NULL;
+    frame->header = *header;
+    memcpy(frame->body, body, header->body_bytes);
+    if (stream->last)
+        stream->last->next = frame;
+    else
+        stream->first = frame;
+    stream->last = frame;
+    stream->waiting++;
+    tell(stream);
+}
+
+/* A frame of the peer, with its body. Tells whoever waits for it. */
+static void control_stream_deliver(struct control_stream *stream, const struct handshake_header *header,
+                                   const uint8_t *body)
+{
+    stream->heard_last |= header->type == HANDSHAKE_FIN || header->type == HANDSHAKE_REFUSE;
+    if (stream->connection)
+        on_last(stream, header, body);
+    else
+        append(stream, header, body);
+}
+
+/* 1: the next frame of the handshake; body holds HANDSHAKE_BODY_MAX. 0: none yet; -LH_EPEER: none any
+ * more. */
+static int control_stream_take(struct control_stream *stream, struct handshake_header *header,
+                               uint8_t *body)
+{
+    struct control_frame *frame = take_first(stream);
+    if (frame) {
+        *header = frame->header;
+        memcpy(body, frame->body, frame->header.body_bytes);
+        free(frame);
+        return 1;
+    }
+    if (atomic_load(&stream->end) == 0)
+        return 0;
+    return lh_fail(LH_EPEER, "the remote side closed the connection during the handshake");
+}
+
+/* The handshake is over: what comes now, and what waits, is for the connection. */
+static void control_stream_bind(struct control_stream *stream, struct lh_connection *connection)
+{
+    struct control_frame *frame;
+    stream->connection = connection;
+    while ((frame = take_first(stream)) != NULL) { /* at most CONTROL_FRAMES_MAX */
+        on_last(stream, &frame->header, frame->body);
+        free(frame);
+    }
+    if (atomic_load(&stream->end) != 0)
+        tell(stream);
+}
+
+/* ---- control acceptor ------------------------------------------------------------------------------ */
+
+enum control_acceptance {
+    CONTROL_ACCEPTED,
+    CONTROL_FULL,
+    CONTROL_CLOSED, /* there is no listener any more */
+};
+
+struct control_acceptor {
+    pthread_mutex_t lock; /* of all; no other is taken under it */
+    uint32_t users;       /* the listener among them */
+    bool closed;
+    int wake_fd;
+    uint32_t count;
+    struct control_stream *streams[CONTROL_ACCEPTOR_MAX];
+};
+
+struct control_acceptor *control_acceptor_create(int wake_fd)
+{
+    struct control_acceptor *acceptor = calloc(1, sizeof *acceptor);
+    if (!acceptor)
+        return NULL;
+    pthread_mutex_init(&acceptor->lock, NULL);
+    acceptor->users = 1;
+    acceptor->wake_fd = wake_fd;
+    return acceptor;
+}
+
+struct control_acceptor *control_acceptor_share(struct control_acceptor *acceptor)
+{
+    pthread_mutex_lock(&acceptor->lock);
+    acceptor->users++;
+    pthread_mutex_unlock(&acceptor->lock);
+    return acceptor;
+}
+
+void control_acceptor_release(struct control_acceptor *acceptor)
+{
+    if (!acceptor)
+        return;
+    pthread_mutex_lock(&acceptor->lock);
+    bool last = --acceptor->users == 0;
+    pthread_mutex_unlock(&acceptor->lock);
+    if (!last)
+        return;
+    pthread_mutex_destroy(&acceptor->lock);
+    free(acceptor);
+}
+
+uint32_t control_acceptor_users(struct control_acceptor *acceptor)
+{
+    pthread_mutex_lock(&acceptor->lock);
+    uint32_t users = acceptor->users - !acceptor->closed;
+    pthread_mutex_unlock(&acceptor->lock);
+    return users;
+}
+
+static int control_acceptor_wake_fd(const struct control_acceptor *acceptor)
+{
+    return acceptor->wake_fd;
+}
+
+static enum control_acceptance control_acceptor_put(struct control_acceptor *acceptor,
+                                                    struct control_stream *stream)
+{
+    enum control_acceptance result = CONTROL_ACCEPTED;
+    uint64_t one = 1;
+    pthread_mutex_lock(&acceptor->lock);
+    if (acceptor->closed)
+        result = CONTROL_CLOSED;
+    else if (acceptor->count == CONTROL_ACCEPTOR_MAX)
+        result = CONTROL_FULL;
+    else
+        acceptor->streams[acceptor->count++] = stream;
+    while (result == CONTROL_ACCEPTED && write(acceptor->wake_fd, &one, sizeof one) < 0 && errno == EINTR)
+        continue;
+    pthread_mutex_unlock(&acceptor->lock);
+    return result;
+}
+
+struct control_stream *control_acceptor_take(struct control_acceptor *acceptor)
+{
+    pthread_mutex_lock(&acceptor->lock);
+    struct control_stream *oldest = acceptor->count > 0 ? acceptor->streams[0] : NULL;
+    if (oldest)
+        memmove(&acceptor->streams[0], &acceptor->streams[1],
+                --acceptor->count * sizeof acceptor->streams[0]);
+    pthread_mutex_unlock(&acceptor->lock);
+    return oldest;
+}
+
+void control_acceptor_close(struct control_acceptor *acceptor)
+{
+    pthread_mutex_lock(&acceptor->lock);
+    acceptor->closed = true;
+    pthread_mutex_unlock(&acceptor->lock);
+}
+
+/* ---- control connection ---------------------------------------------------------------------------- */
 
 #define READS_A_TURN 64u               /* so that a flood cannot hold the worker */
 #define OUT_MAX      ((size_t)4 << 20) /* of what does not leave: a peer that reads has far less waiting */

@@ -15,9 +15,40 @@
 #ifndef LH_LAUNCH_CONTROL_CONNECTION_H
 #define LH_LAUNCH_CONTROL_CONNECTION_H
 
-#include "launch/control_acceptor.h"
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "launch/handshake.h"
-#include "message/connection.h"
+#include "message/connection_state.h"
+
+/* ---- control acceptor ------------------------------------------------------------------------------ */
+
+/*
+ * Where the control connections of a listener put the streams that their peers open: a
+ * bounded queue. It outlives the listener as long as any of them needs it.
+ */
+
+/* Streams that the listener has not taken yet; further ones are refused, and may be tried again. */
+#define CONTROL_ACCEPTOR_MAX 32u
+
+struct control_acceptor;
+struct control_stream;
+
+/* wake_fd: an eventfd of the listener, which is written for each stream. NULL: no memory. */
+struct control_acceptor *control_acceptor_create(int wake_fd);
+/* A control connection that uses it. */
+struct control_acceptor *control_acceptor_share(struct control_acceptor *acceptor);
+/* NULL is fine. Frees it with the last. */
+void control_acceptor_release(struct control_acceptor *acceptor);
+/* How many control connections use it. */
+uint32_t control_acceptor_users(struct control_acceptor *acceptor);
+/* The oldest; NULL: none. */
+struct control_stream *control_acceptor_take(struct control_acceptor *acceptor);
+/* The listener goes: it takes what is left, and releases it; the descriptor is not used any more. */
+void control_acceptor_close(struct control_acceptor *acceptor);
+
+/* ---- control connection ---------------------------------------------------------------------------- */
 
 /* Streams of one TCP connection, their number has 16 bits. */
 #define CONTROL_STREAMS_MAX 65536u
@@ -59,5 +90,42 @@ void control_stream_hand_over(struct control_stream *stream, struct lh_connectio
 void control_stream_open_no_more(const struct control_stream *stream);
 /* Ends it with a reason. */
 void control_stream_refuse(struct control_stream *stream, const char *reason);
+
+/* ---- control stream -------------------------------------------------------------------------------- */
+
+/*
+ * One connection's part of a control connection: the frames of its handshake, then how it
+ * ended. A leaf: who reads and writes the TCP connection is control_connection.c, under whose lock all
+ * calls are.
+ */
+
+/* Frames of a handshake that wait to be taken: a peer that sends more does not play along. */
+#define CONTROL_FRAMES_MAX 8u
+
+struct control_connection;
+
+struct control_frame {
+    struct control_frame *next;
+    struct handshake_header header;
+    uint8_t body[];
+};
+
+struct control_stream {
+    struct control_connection *control;
+    uint16_t id;
+    bool said_last;                   /* this side's FIN or REFUSE is sent */
+    bool heard_last;                  /* the peer's came */
+    int wake_fd;                      /* an eventfd of who runs its handshake */
+    struct lh_connection *connection; /* whose lifeline it is; NULL: in its handshake */
+    struct control_frame *first;      /* of the handshake, not taken yet */
+    struct control_frame *last;
+    uint32_t waiting;
+    /* As lifeline_ops.look() has it; written last, and read without the lock. */
+    _Atomic int end;
+    size_t words_bytes;
+    uint8_t *words; /* the peer's last message, or its reason, printable; NULL: none */
+};
+/* There is nothing to come any more; `end` as lifeline_ops.look() has it. The first one counts. */
+void control_stream_end(struct control_stream *stream, int end);
 
 #endif

@@ -1,11 +1,11 @@
 /*
- * group_frame.h - the frames over TCP by which the ranks of a group find each other at rank 0. Pure.
+ * group_frames.h - the frames over TCP by which the ranks of a group find each other at rank 0. Pure.
  * Integers big-endian.
  *
  * Frame, 12 bytes and a body: magic 4 | version 1 | type 1 | zero 2 | body bytes 4
  *   HELLO      rank 4 | size 4 | 1 with a secret, else 0: 4 | nonce 16 | known 16 | job 64: first of a rank
  *   CHALLENGE  milliseconds that rank 0 waits for ranks yet 4 | secret 4, as above | nonce 16 | job 64
- *   PROOF      proof 32 (group_proof.h)
+ *   PROOF      proof 32
  *   WELCOME    proof 32 of rank 0: all ranks are there
  *   PART       round 4 | what the rank gives to an exchange
  *   ALL        round 4 | what all gave, by rank
@@ -25,13 +25,12 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_LAUNCH_GROUP_GROUP_FRAME_H
-#define LH_LAUNCH_GROUP_GROUP_FRAME_H
+#ifndef LH_LAUNCH_GROUP_FRAMES_H
+#define LH_LAUNCH_GROUP_FRAMES_H
 
-#include <longhaul/types.h>
+#include <stdbool.h>
+#include <stdint.h>
 
-#define GROUP_FRAME_MAGIC        0x4C484731u /* "LHG1" */
-#define GROUP_FRAME_VERSION      2u
 #define GROUP_FRAME_HEADER_BYTES 12u
 #define GROUP_NONCE_BYTES        16u
 #define GROUP_PROOF_BYTES        32u
@@ -92,5 +91,30 @@ int group_challenge_decode(const uint8_t in[GROUP_CHALLENGE_BYTES], struct group
 bool group_jobs_conflict(const char *a, const char *b);
 /* Copies a reason of at most GROUP_REASON_MAX bytes, without what a terminal could act on. */
 void group_reason_decode(const uint8_t *in, uint32_t bytes, char reason[GROUP_REASON_MAX + 1]);
+
+/* ---- group proof ----------------------------------------------------------------------------------- */
+
+/*
+ * That both ends of a connection know the group's secret: HMAC-SHA-256 under the secret of a
+ * label, both nonces, the rank and the size. The secret itself never travels. What follows on the connection
+ * is neither encrypted nor authenticated.
+ */
+
+struct group_claim {
+    uint32_t rank, size;
+    uint8_t rank_nonce[GROUP_NONCE_BYTES];
+    uint8_t root_nonce[GROUP_NONCE_BYTES];
+};
+
+/* Random bytes of the system. -LH_ESYSTEM. */
+int group_nonce(uint8_t nonce[GROUP_NONCE_BYTES]);
+/* The name of a job that has none from its launcher: GROUP_JOB_RANDOM and 32 digits. -LH_ESYSTEM. */
+int group_job_make(char job[GROUP_JOB_BYTES]);
+/* by_root: rank 0's proof, else the rank's. Without a secret (""): zeros. */
+int group_proof_make(const char *secret, const struct group_claim *claim, bool by_root,
+                     uint8_t proof[GROUP_PROOF_BYTES]);
+/* Whether that is the proof; in a time that does not depend on where it differs. */
+bool group_proof_check(const char *secret, const struct group_claim *claim, bool by_root,
+                       const uint8_t proof[GROUP_PROOF_BYTES]);
 
 #endif

@@ -1,18 +1,43 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "launch/group/group_rank.h"
+#include "launch/group_meeting.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/big_endian.h"
-#include "base/earlier.h"
+#include <longhaul/launch.h>
+#include <longhaul/types.h>
+
+#include "base/bytes.h"
 #include "base/error.h"
-#include "launch/group/group_frame.h"
-#include "launch/group/group_proof.h"
+#include "base/min_max.h"
+#include "launch/group_frames.h"
+#include "launch/group_root.h"
+#include "launch/launcher.h"
 #include "launch/tcp.h"
+
+/* ---- group rank ------------------------------------------------------------------------------------ */
+
+/* What a rank waits beyond its own timeout, so that the reason of rank 0 comes first. */
+#define GROUP_GRACE_NS (2 * LH_NS_PER_S)
+
+/* What a rank claims to be, and where rank 0 listens; all texts stay the caller's until group_rank_close().
+ */
+struct group_rank_terms {
+    const char *where;
+    uint32_t rank, size;
+    const char *secret; /* "": none */
+    const char *job;    /* "": not known */
+};
 
 /* Between attempts to connect. */
 #define PAUSE_FIRST_NS (5 * LH_NS_PER_MS)
@@ -192,7 +217,12 @@ static int too_late(const struct group_rank *rank, const struct joining *joining
         rank->rank, (double)joining->timeout_ns / 1e9, cause);
 }
 
-int group_rank_join(struct group_rank *rank, const struct group_rank_terms *terms, lh_time timeout_ns)
+/* Connects to rank 0 until it answers, again where rank 0 had no place or the connection failed, and waits
+ * until all ranks have joined: at most twice the timeout, and GROUP_GRACE_NS. -LH_EHANDSHAKE: rank 0
+ * refuses, or has another secret or job; -LH_ETIMEDOUT; -LH_EPEER: rank 0 has answered, and has ended
+ * since. */
+static int group_rank_join(struct group_rank *rank, const struct group_rank_terms *terms,
+                           lh_time timeout_ns)
 {
     bool retry;
     lh_time pause = PAUSE_FIRST_NS;
@@ -223,8 +253,9 @@ int group_rank_join(struct group_rank *rank, const struct group_rank_terms *term
 
 /* ---- exchange ---------------------------------------------------------------------------------------- */
 
-int group_rank_exchange(struct group_rank *rank, const void *mine, size_t bytes, void *all,
-                        lh_time timeout_ns)
+/* As group_exchange(). */
+static int group_rank_exchange(struct group_rank *rank, const void *mine, size_t bytes, void *all,
+                               lh_time timeout_ns)
 {
     lh_time deadline = tcp_deadline(timeout_ns + GROUP_GRACE_NS);
     uint8_t head[GROUP_FRAME_HEADER_BYTES + GROUP_ROUND_BYTES], round[GROUP_ROUND_BYTES];
@@ -247,8 +278,365 @@ int group_rank_exchange(struct group_rank *rank, const void *mine, size_t bytes,
     return error ? error : read_body(rank, all, bytes * rank->size, deadline);
 }
 
-void group_rank_close(struct group_rank *rank)
+static void group_rank_close(struct group_rank *rank)
 {
     close(rank->fd);
     rank->fd = -1;
+}
+
+/* ---- group meeting --------------------------------------------------------------------------------- */
+
+static int open_root(const struct launcher_settings *settings, lh_time timeout_ns,
+                     struct group_meeting *meeting)
+{
+    char cause[256];
+    int error =
+        group_root_open(settings->listen, settings->size, settings->secret, settings->job, &meeting->root);
+    if (error == -LH_EADDR) {
+        snprintf(cause, sizeof cause, "%s", lh_last_error());
+        return lh_fail(LH_EADDR, "rank 0 cannot listen at %s (set MASTER_PORT to a free port)", cause);
+    }
+    if (error)
+        return error;
+    error = group_root_join(meeting->root, timeout_ns);
+    if (error)
+        group_meeting_close(meeting);
+    return error;
+}
+
+int group_meeting_open(const struct launcher_settings *settings, lh_time timeout_ns,
+                       struct group_meeting *meeting)
+{
+    *meeting =
+        (struct group_meeting){.rank = settings->rank, .size = settings->size, .timeout_ns = timeout_ns};
+    if (settings->size == 1)
+        return 0;
+    if (settings->rank == 0)
+        return open_root(settings, timeout_ns, meeting);
+    const struct group_rank_terms terms = {
+        .where = settings->where,
+        .rank = settings->rank,
+        .size = settings->size,
+        .secret = settings->secret,
+        .job = settings->job,
+    };
+    return group_rank_join(&meeting->member, &terms, timeout_ns);
+}
+
+int group_meeting_exchange(void *context, const void *mine, size_t bytes, void *all)
+{
+    struct group_meeting *meeting = context;
+    if (meeting->rank > 0)
+        return group_rank_exchange(&meeting->member, mine, bytes, all, meeting->timeout_ns);
+    if (meeting->root)
+        return group_root_exchange(meeting->root, mine, bytes, all, meeting->timeout_ns);
+    if (bytes)
+        memcpy(all, mine, bytes);
+    return 0;
+}
+
+/* The socket that leads to another rank; -1: none does. Rank 0 has one to each rank, the others to rank 0
+ * alone. */
+static int group_meeting_socket(const struct group_meeting *meeting, uint32_t rank)
+{
+    if (meeting->rank > 0)
+        return rank == 0 ? meeting->member.fd : -1;
+    return meeting->root && rank > 0 ? group_root_socket(meeting->root, rank) : -1;
+}
+
+void group_meeting_close(struct group_meeting *meeting)
+{
+    char kept[512];
+    snprintf(kept, sizeof kept, "%s", lh_last_error());
+    if (meeting->rank > 0)
+        group_rank_close(&meeting->member);
+    else if (meeting->root)
+        group_root_close(meeting->root);
+    lh_error_set(LH_EHANDSHAKE, kept);
+}
+
+/* ---- group address --------------------------------------------------------------------------------- */
+
+/* The address of this host that a rank gives to the others. */
+
+#define ALONE         "udp:127.0.0.1"
+#define LOOPBACK_FOUR "udp:127."
+#define LOOPBACK_SIX  "udp:[::1]"
+
+/* Whether it can be reached from elsewhere: it is up and has a carrier; link-local IPv6 needs a scope that
+ * is another one there. */
+static bool is_usable(const struct ifaddrs *interface)
+{
+    const unsigned needed = IFF_UP | IFF_RUNNING;
+    if (!interface->ifa_addr || (interface->ifa_flags & needed) != needed)
+        return false;
+    if (interface->ifa_addr->sa_family == AF_INET)
+        return true;
+    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)(const void *)interface->ifa_addr;
+    return interface->ifa_addr->sa_family == AF_INET6 && !IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr);
+}
+
+static int format_device(const struct sockaddr *address, char *device, size_t size)
+{
+    char host[64];
+    bool six = address->sa_family == AF_INET6;
+    socklen_t bytes = six ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+    int failed = getnameinfo(address, bytes, host, sizeof host, NULL, 0, NI_NUMERICHOST);
+    if (failed)
+        return lh_fail(LH_EADDR, "%s", gai_strerror(failed));
+    snprintf(device, size, six ? "udp:[%s]" : "udp:%s", host);
+    return 0;
+}
+
+/* The first usable address in the filter's order, of that family if there is one. */
+static const struct ifaddrs *find(const struct ifaddrs *list, const char *filter, int family)
+{
+    int best = INT32_MAX;
+    const struct ifaddrs *found = NULL;
+    for (const struct ifaddrs *at = list; at; at = at->ifa_next) {
+        int place = is_usable(at) ? interface_filter_match(filter, at->ifa_name) : -1;
+        if (place < 0)
+            continue;
+        place = 2 * place + (at->ifa_addr->sa_family != family);
+        if (place < best) {
+            best = place;
+            found = at;
+        }
+    }
+    return found;
+}
+
+/* 1: there is one; 0: there is none. */
+static int interface_device(const char *filter, int family, char *device, size_t size)
+{
+    struct ifaddrs *list;
+    if (getifaddrs(&list))
+        return lh_fail(LH_ESYSTEM, "getifaddrs: %s", strerror(errno));
+    const struct ifaddrs *found = find(list, filter, family);
+    int error = found ? format_device(found->ifa_addr, device, size) : 0;
+    freeifaddrs(list);
+    return error ? error : found != NULL;
+}
+
+static int chosen_device(const char *interfaces, int family, char *device, size_t size)
+{
+    int found = interface_device(interfaces, family, device, size);
+    if (found == 0)
+        return lh_fail(LH_EADDR,
+                       "LONGHAUL_SOCKET_IFNAME: \"%.80s\" matches no interface that is up, has a carrier "
+                       "and an address (ip address lists them)",
+                       interfaces);
+    return found < 0 ? found : 0;
+}
+
+/* Whether that device is reached from this host alone. */
+static bool group_address_is_loopback(const char *device)
+{
+    return !strncmp(device, LOOPBACK_FOUR, strlen(LOOPBACK_FOUR)) || !strcmp(device, LOOPBACK_SIX);
+}
+
+/* What ranks learn of each other: whether the address is a loopback one 1 | MTU 4 | of rank 0: the device
+ * at which ranks of other hosts reached it, with zeros behind; or zeros, when there are none 64 */
+#define NOTE_DEVICE_BYTES 64u
+#define NOTE_BYTES        (5u + NOTE_DEVICE_BYTES)
+
+struct note {
+    bool local;
+    uint32_t mtu_bytes;
+    char outside[NOTE_DEVICE_BYTES];
+};
+
+static void encode_note(const struct note *note, uint8_t out[NOTE_BYTES])
+{
+    out[0] = note->local;
+    lh_put_be32(out + 1, note->mtu_bytes);
+    memcpy(out + 5, note->outside, NOTE_DEVICE_BYTES);
+}
+
+static void decode_note(const uint8_t in[NOTE_BYTES], struct note *note)
+{
+    note->local = in[0];
+    note->mtu_bytes = lh_get_be32(in + 1);
+    memcpy(note->outside, in + 5, NOTE_DEVICE_BYTES);
+    note->outside[NOTE_DEVICE_BYTES - 1] = '\0';
+}
+
+/* Rank 0: the address of this host that the first rank of another host has reached. An interface's name or
+ * its place in a list shows nothing of the kind: a bridge without a cable comes first as well. */
+static void find_outside(const struct group_meeting *meeting, char outside[NOTE_DEVICE_BYTES])
+{
+    char device[TCP_NAME_MAX];
+    for (uint32_t rank = 1; rank < meeting->size && !*outside; rank++) {
+        int fd = group_meeting_socket(meeting, rank);
+        if (fd >= 0 && tcp_udp_device(fd, device, sizeof device) == 0 &&
+            !group_address_is_loopback(device) && strlen(device) < NOTE_DEVICE_BYTES)
+            strcpy(outside, device);
+    }
+}
+
+/* *alone: this rank has a loopback address, and others do not, so that they could not reach it. Such a rank
+ * reached rank 0 by loopback, so it is on the host of rank 0, whose address `outside` is. */
+static int compare(struct group_meeting *meeting, const struct note *mine, bool *alone, struct note *common)
+{
+    uint8_t bytes[NOTE_BYTES];
+    uint8_t *all = malloc((size_t)meeting->size * NOTE_BYTES);
+    *common = *mine;
+    *alone = false;
+    if (!all)
+        return lh_fail(LH_ENOMEM, "no memory for %u ranks", meeting->size);
+    encode_note(mine, bytes);
+    int error = group_meeting_exchange(meeting, bytes, sizeof bytes, all);
+    for (uint32_t rank = 0; rank < meeting->size && !error; rank++) {
+        struct note note;
+        decode_note(all + (size_t)rank * NOTE_BYTES, &note);
+        *alone |= mine->local && !note.local;
+        common->mtu_bytes = note.mtu_bytes < common->mtu_bytes ? note.mtu_bytes : common->mtu_bytes;
+        if (rank == 0)
+            memcpy(common->outside, note.outside, sizeof note.outside);
+    }
+    free(all);
+    return error;
+}
+
+/* Sets *mtu_bytes to the largest RoCE MTU that fits the paths of all ranks to rank 0; 0: not even the
+ * smallest does, or this rank is alone. Writes a device, "udp:10.0.0.1": on the first interface of the filter
+ * (launcher.h), when one was chosen; else with the address that the rendezvous uses. Where that is a
+ * loopback address and another rank has none, as with a host whose name leads to 127.0.1.1: the address of
+ * rank 0's host that a rank of another host has reached. All ranks call it, since it makes an exchange.
+ * -LH_EADDR: no interface matches. */
+static int group_address_find(struct group_meeting *meeting, const char *interfaces, char *device,
+                              size_t size, uint32_t *mtu_bytes)
+{
+    bool alone;
+    struct note mine = {0}, common;
+    int fd = group_meeting_socket(meeting, meeting->rank == 0), error = 0;
+    snprintf(device, size, ALONE);
+    if (fd >= 0)
+        error = tcp_udp_device(fd, device, size);
+    int family = strchr(device, '[') ? AF_INET6 : AF_INET;
+    if (!error && *interfaces)
+        error = chosen_device(interfaces, family, device, size);
+    mine.local = group_address_is_loopback(device);
+    mine.mtu_bytes = fd >= 0 ? tcp_path_mtu(fd) : 0;
+    if (meeting->rank == 0)
+        find_outside(meeting, mine.outside);
+    if (!error)
+        error = compare(meeting, &mine, &alone, &common);
+    if (error)
+        return error;
+    if (alone && !*interfaces && *common.outside)
+        snprintf(device, size, "%s", common.outside);
+    *mtu_bytes = common.mtu_bytes;
+    return 0;
+}
+
+/* ---- group env ------------------------------------------------------------------------------------- */
+
+#define TIMEOUT_DEFAULT_NS (30 * LH_NS_PER_S)
+#define TIMEOUT_MAX_NS     (86400 * LH_NS_PER_S)
+/* Each rank's links lose packets of their own. */
+#define SEED_STEP 0x9E3779B97F4A7C15u
+
+static const char *get_variable(void *context, const char *name)
+{
+    (void)context;
+    return getenv(name);
+}
+
+/* Attributes of connections, completed by what is known here. */
+struct completed {
+    struct lh_attr inside, across;
+};
+
+/* Connections of a group do not measure the MTU of their paths. Across sites there is the link of
+ * LONGHAUL_LINK. */
+static void complete(const struct launcher_settings *settings, uint32_t mtu_bytes,
+                     struct lh_group_attr *attr, struct completed *completed)
+{
+    lh_attr_init(&completed->inside);
+    if (attr->attr)
+        completed->inside = *attr->attr;
+    completed->across = attr->attr_across ? *attr->attr_across : completed->inside;
+    if (!completed->inside.mtu_bytes)
+        completed->inside.mtu_bytes = mtu_bytes;
+    if (!completed->across.mtu_bytes)
+        completed->across.mtu_bytes = mtu_bytes;
+    if (!lh_link_is_none(&settings->link)) {
+        completed->across.link = settings->link;
+        completed->across.link.seed += settings->rank * SEED_STEP;
+    }
+    attr->attr = &completed->inside;
+    attr->attr_across = &completed->across;
+}
+
+/* Where a peer cannot be reached, the address that was chosen may be the cause. Not where all are here. */
+static int name_device(int error, const char *device)
+{
+    char cause[512];
+    if ((error != -LH_EPEER && error != -LH_ETIMEDOUT) || group_address_is_loopback(device))
+        return error;
+    snprintf(cause, sizeof cause, "%s", lh_last_error());
+    return lh_fail((enum lh_error) - error,
+                   "%s; this rank's packets use %s (choose another interface by LONGHAUL_SOCKET_IFNAME)",
+                   cause, device);
+}
+
+static int create(struct group_meeting *meeting, const struct launcher_settings *settings,
+                  const struct lh_group_attr *given, struct lh_group **group)
+{
+    struct lh_group_attr attr = *given;
+    struct completed completed;
+    uint32_t mtu_bytes;
+    char device[TCP_NAME_MAX];
+    attr.rank = settings->rank;
+    attr.size = settings->size;
+    attr.exchange = group_meeting_exchange;
+    attr.exchange_context = meeting;
+    if (!attr.site && *settings->site)
+        attr.site = settings->site;
+    int error = group_address_find(meeting, settings->interfaces, device, sizeof device, &mtu_bytes);
+    if (error)
+        return error;
+    /* A device that the caller chose may lead another way. */
+    bool own_way = attr.device || attr.engine;
+    if (!attr.device)
+        attr.device = device;
+    complete(settings, own_way ? 0 : mtu_bytes, &attr, &completed);
+    error = lh_group_create(&attr, group);
+    return own_way ? error : name_device(error, device);
+}
+
+int lh_group_create_env(const struct lh_group_attr *given, struct lh_group **group)
+{
+    struct launcher_settings settings;
+    struct group_meeting meeting;
+    struct lh_group_attr attr;
+    lh_group_attr_init(&attr);
+    if (given && given->struct_bytes != sizeof attr)
+        return lh_fail(LH_EINVAL, "lh_group_attr: %zu bytes, %zu expected (call lh_group_attr_init())",
+                       given->struct_bytes, sizeof attr);
+    if (given)
+        attr = *given;
+    int error = launcher_read(get_variable, NULL, &settings);
+    lh_time timeout_ns = attr.timeout_ns ? attr.timeout_ns : TIMEOUT_DEFAULT_NS;
+    if (!error && timeout_ns > TIMEOUT_MAX_NS)
+        error = lh_fail(LH_ERANGE, "timeout_ns: out of range (at most a day)");
+    if (!error)
+        error = group_meeting_open(&settings, timeout_ns, &meeting);
+    if (error)
+        return error;
+    error = create(&meeting, &settings, &attr, group);
+    group_meeting_close(&meeting);
+    return error;
+}
+
+int lh_group_rank_env(uint32_t *rank, uint32_t *size)
+{
+    struct launcher_settings settings;
+    int error = launcher_read(get_variable, NULL, &settings);
+    if (error)
+        return error;
+    *rank = settings.rank;
+    *size = settings.size;
+    return 0;
 }

@@ -1,15 +1,20 @@
 /*
- * group_rank.h - any rank but 0 of a rendezvous over TCP: joins rank 0 and takes part in exchanges.
+ * group_meeting.h - the rendezvous of a group's ranks over TCP, the same for rank 0 and the others: all join,
+ * and exchange blobs any number of times.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_LAUNCH_GROUP_GROUP_RANK_H
-#define LH_LAUNCH_GROUP_GROUP_RANK_H
+#ifndef LH_LAUNCH_GROUP_MEETING_H
+#define LH_LAUNCH_GROUP_MEETING_H
 
 #include <longhaul/types.h>
 
-/* What a rank waits beyond its own timeout, so that the reason of rank 0 comes first. */
-#define GROUP_GRACE_NS (2 * LH_NS_PER_S)
+#include "launch/group_root.h"
+#include "launch/launcher.h"
+
+/* ---- group rank ------------------------------------------------------------------------------------ */
+
+/* Any rank but 0 of a rendezvous over TCP: joins rank 0 and takes part in exchanges. */
 
 struct group_rank {
     int fd;
@@ -17,23 +22,22 @@ struct group_rank {
     uint32_t rank, size, round;
 };
 
-/* What a rank claims to be, and where rank 0 listens; all texts stay the caller's until group_rank_close().
- */
-struct group_rank_terms {
-    const char *where;
+/* ---- group meeting --------------------------------------------------------------------------------- */
+
+struct group_meeting {
     uint32_t rank, size;
-    const char *secret; /* "": none */
-    const char *job;    /* "": not known */
+    lh_time timeout_ns;
+    struct group_root *root;  /* of rank 0; NULL: alone */
+    struct group_rank member; /* of the others */
 };
 
-/* Connects to rank 0 until it answers, again where rank 0 had no place or the connection failed, and waits
- * until all ranks have joined: at most twice the timeout, and GROUP_GRACE_NS. -LH_EHANDSHAKE: rank 0
- * refuses, or has another secret or job; -LH_ETIMEDOUT; -LH_EPEER: rank 0 has answered, and has ended
- * since. */
-int group_rank_join(struct group_rank *rank, const struct group_rank_terms *terms, lh_time timeout_ns);
-/* As group_exchange(). */
-int group_rank_exchange(struct group_rank *rank, const void *mine, size_t bytes, void *all,
-                        lh_time timeout_ns);
-void group_rank_close(struct group_rank *rank);
+/* Returns when all ranks have joined. settings stay the caller's until group_meeting_close(). timeout_ns: of
+ * this and of each exchange. Errors as of group_root_join() and group_rank_join(). */
+int group_meeting_open(const struct launcher_settings *settings, lh_time timeout_ns,
+                       struct group_meeting *meeting);
+/* An lh_exchange_fn: gathers `bytes` of each rank. context: the meeting. */
+int group_meeting_exchange(void *context, const void *mine, size_t bytes, void *all);
+/* lh_last_error() stays. */
+void group_meeting_close(struct group_meeting *meeting);
 
 #endif

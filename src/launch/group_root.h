@@ -1,16 +1,47 @@
 /*
- * group_member.h - one connection of rank 0's rendezvous, from an accepted socket to a rank that has joined.
- * It never waits: each call reads or writes what is possible now.
+ * group_root.h - rank 0 of a rendezvous over TCP: lets the other ranks join, and runs exchanges among them.
+ * Only calls make progress, and each ends by its deadline. Strangers, slow and hostile clients cost a place
+ * among GROUP_CLIENTS_MAX for GROUP_CLIENT_TIMEOUT_NS at most, and leave when others need it (admission.h).
+ * A rank that had to leave returns, and joins with its first bytes (group_frames.h).
+ *
+ * An error of a call is sent to all ranks as the reason, and ends the rendezvous.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_LAUNCH_GROUP_GROUP_MEMBER_H
-#define LH_LAUNCH_GROUP_GROUP_MEMBER_H
+#ifndef LH_LAUNCH_GROUP_ROOT_H
+#define LH_LAUNCH_GROUP_ROOT_H
+
+#include <longhaul/types.h>
 
 #include "launch/admission.h"
-#include "launch/group/group_frame.h"
-#include "launch/group/group_proof.h"
+#include "launch/group_frames.h"
 #include "launch/tcp.h"
+
+#define GROUP_CLIENTS_MAX 64u
+
+struct group_root;
+
+/* Listens at "HOST:PORT" for size - 1 ranks. secret and job: "" for none; they stay the caller's. -LH_EADDR,
+ * -LH_ENOMEM, -LH_ESYSTEM. */
+int group_root_open(const char *where, uint32_t size, const char *secret, const char *job,
+                    struct group_root **root);
+/* Waits until all ranks have joined. -LH_ETIMEDOUT names those that are missing. */
+int group_root_join(struct group_root *root, lh_time timeout_ns);
+/* As group_exchange() of rank 0. -LH_ETIMEDOUT and -LH_EPEER name the rank, -LH_EINVAL two ranks whose sizes
+ * differ. */
+int group_root_exchange(struct group_root *root, const void *mine, size_t bytes, void *all,
+                        lh_time timeout_ns);
+/* The socket of a rank that has joined. */
+int group_root_socket(const struct group_root *root, uint32_t rank);
+/* Refuses clients that wait, and closes. Changes lh_last_error(). */
+void group_root_close(struct group_root *root);
+
+/* ---- group member ---------------------------------------------------------------------------------- */
+
+/*
+ * One connection of rank 0's rendezvous, from an accepted socket to a rank that has joined.
+ * It never waits: each call reads or writes what is possible now.
+ */
 
 struct group_member {
     int fd;           /* -1: none */
@@ -42,20 +73,10 @@ struct group_terms {
 void group_member_start(struct group_member *member, int fd, lh_time now);
 /* Goes on with its handshake. 1: it has proved its claim; 0: more is to come; or why it is to be refused. */
 int group_member_step(struct group_member *member, const struct group_terms *terms, lh_time now);
-/* Sends WELCOME. -LH_EPEER. */
-int group_member_welcome(struct group_member *member, const struct group_terms *terms);
 /* Reads its PART of `bytes` for that round into part. 1: whole; 0; -LH_EINVAL: of other bytes; -LH_EPEER;
  * -LH_EHANDSHAKE: another frame. */
 int group_member_read_part(struct group_member *member, uint32_t round, uint8_t *part, size_t bytes);
-/* Writes what is possible of a frame. 1: whole; 0; -LH_EPEER. */
-int group_member_write(struct group_member *member, const uint8_t *frame, size_t bytes);
-/* 0: nothing came from a member that has nothing to send; -LH_EPEER: it closed the connection;
- * -LH_EHANDSHAKE: it sent something. */
-int group_member_check_silent(const struct group_member *member);
-/* Sends FULL to a client that has said HELLO, and closes. */
-void group_member_evict(struct group_member *member);
 /* Sends lh_last_error() as the reason, as far as possible without waiting, and closes. */
 void group_member_refuse(struct group_member *member);
-void group_member_close(struct group_member *member);
 
 #endif

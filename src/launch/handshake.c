@@ -4,9 +4,9 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/big_endian.h"
+#include "base/bytes.h"
 #include "base/error.h"
-#include "link/held.h"
+#include "link/link.h"
 
 /* Bounds of a proposal; the connection checks its own attributes again. */
 #define MTU_MIN         256u

@@ -1,12 +1,95 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "launch/variables/launcher.h"
+#include "launch/launcher.h"
 
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
+#include <longhaul/group.h>
+#include <longhaul/link.h>
+
 #include "base/error.h"
-#include "launch/variables/host_list.h"
-#include "launch/variables/interface_filter.h"
+
+/* ---- host list ------------------------------------------------------------------------------------- */
+
+/* Characters that end the first number of a bracket, and those that end a host outside of one. */
+#define NUMBER_ENDS "-,]"
+#define DIGITS      "0123456789"
+
+bool host_list_first(const char *list, char *host, size_t size)
+{
+    assert(size > 0);
+    size_t used = 0;
+    while (*list && *list != ',') { /* each turn takes a character, or a bracket, of the list */
+        bool bracket = *list == '[';
+        size_t length = bracket ? strspn(list + 1, DIGITS) : 1;
+        if ((bracket && (length == 0 || !strchr(NUMBER_ENDS, list[1 + length]))) || *list == ']')
+            return false;
+        if (length >= size - used)
+            return false;
+        memcpy(host + used, list + bracket, length);
+        used += length;
+        if (bracket) {
+            list = strchr(list, ']');
+            if (!list)
+                return false;
+        }
+        list += 1;
+    }
+    host[used] = '\0';
+    return used > 0;
+}
+
+/* ---- interface filter ------------------------------------------------------------------------------ */
+
+struct filter {
+    bool exclude, exact;
+    const char *names;
+};
+
+static struct filter parse(const char *text)
+{
+    struct filter filter = {0};
+    filter.exclude = *text == '^';
+    text += filter.exclude;
+    filter.exact = *text == '=';
+    filter.names = text + filter.exact;
+    return filter;
+}
+
+bool interface_filter_valid(const char *text)
+{
+    const char *at = parse(text).names;
+    for (;;) { /* once a name */
+        size_t length = strcspn(at, ",");
+        if (length == 0)
+            return false;
+        if (!at[length])
+            return true;
+        at += length + 1;
+    }
+}
+
+int interface_filter_match(const char *text, const char *interface)
+{
+    assert(interface_filter_valid(text));
+    struct filter filter = parse(text);
+    int place = 0;
+    for (const char *at = filter.names; at; place++) {
+        size_t length = strcspn(at, ",");
+        if (!strncmp(at, interface, length) && (!filter.exact || !interface[length]))
+            return filter.exclude ? -1 : place;
+        at = at[length] ? at + length + 1 : NULL;
+    }
+    return filter.exclude ? 0 : -1;
+}
+
+/* ---- launcher -------------------------------------------------------------------------------------- */
+
+#define LAUNCHER_SIZE_MAX ((uint32_t)LH_GROUP_RANKS_MAX)
+#define LAUNCHER_PORT     29500u /* that of torchrun */
 
 #define PORT_MAX 65535u
 

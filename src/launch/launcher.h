@@ -12,14 +12,15 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_LAUNCH_VARIABLES_LAUNCHER_H
-#define LH_LAUNCH_VARIABLES_LAUNCHER_H
+#ifndef LH_LAUNCH_LAUNCHER_H
+#define LH_LAUNCH_LAUNCHER_H
+
+#include <stdbool.h>
+#include <stddef.h>
 
 #include <longhaul/group.h>
 #include <longhaul/link.h>
 
-#define LAUNCHER_SIZE_MAX   ((uint32_t)LH_GROUP_RANKS_MAX)
-#define LAUNCHER_PORT       29500u /* that of torchrun */
 #define LAUNCHER_PORT_FIRST 20000u /* made from the job's number; below those that systems give out */
 #define LAUNCHER_PORTS      10000u
 #define LAUNCHER_HOST_MAX   256u
@@ -46,5 +47,26 @@ typedef const char *launcher_get(void *context, const char *name);
 /* -LH_ESTATE: no launcher started this process; -LH_EINVAL: a variable is wrong or missing, with its name and
  * value. */
 int launcher_read(launcher_get *get, void *context, struct launcher_settings *settings);
+
+/* ---- host list ------------------------------------------------------------------------------------- */
+
+/* The first host of a list as SLURM writes it: "node[003-010,12],gpu1". */
+
+/* Writes the first host into host[size]: of each bracket its first number, as it is written there. False: not
+ * such a list, or longer than `size`. */
+bool host_list_first(const char *list, char *host, size_t size);
+
+/* ---- interface filter ------------------------------------------------------------------------------ */
+
+/*
+ * Which network interfaces to use, in the grammar of NCCL_SOCKET_IFNAME: "eth,ib" names
+ * prefixes, "=eth0,eth1" whole names; "^docker,lo" and "^=docker0" take all others.
+ */
+
+/* Whether it names at least one interface, and none that is empty. */
+bool interface_filter_valid(const char *filter);
+/* Place of the interface in the filter's order, from 0; -1: it does not match. Those that an exclusion leaves
+ * are all at 0. The filter is valid. */
+int interface_filter_match(const char *filter, const char *interface);
 
 #endif

@@ -18,10 +18,10 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "device/open.h"
-#include "message/attr.h"
+#include "device/device_registry.h"
 #include "launch/control_connection.h"
 #include "launch/tcp.h"
+#include "message/attributes.h"
 
 /* Interval of polls for the first round trip over the fabric, at first; and as a part of the time since the
  * opening. A stuck client then costs next to nothing. */

@@ -1,7 +1,7 @@
 /*
  * rendezvous.h - the handshake over a connected TCP socket, or over a stream of a control connection that
  * there is already: a step machine for either side, which never waits. The connecting side runs one of it
- * (connect.c), a listener many side by side (listen.c).
+ * (listener.c), a listener many side by side (listener.c).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

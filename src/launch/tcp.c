@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "wire/roce.h"
+#include "wire/roce_packet.h"
 
 /* Connections that the kernel completes ahead of accept(): thousands of strangers a second come, and one of
  * ours. */

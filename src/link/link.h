@@ -26,6 +26,7 @@
 #include <longhaul/link.h>
 
 #include "fabric/fabric.h"
+#include "link/link_timeline.h"
 
 /* Memory for packets in flight of one endpoint: what its link can hold (rate x longest delay, and the
  * queue) and LINK_HELD_SLACK_BYTES; without a rate LINK_HELD_UNLIMITED_BYTES; in no case more than
@@ -48,5 +49,35 @@ int fabric_link_over(struct fabric *inner, const struct lh_link_spec *spec, stru
 /* Changes the spec of one endpoint's link while it runs (packets in flight keep their fate). From any
  * thread. */
 void fabric_link_set(struct fabric_endpoint *endpoint, const struct lh_link_spec *spec);
+
+/* ---- held ------------------------------------------------------------------------------------------ */
+
+/*
+ * The memory of packets that an emulated link holds. No fabric knows it: it lends them.
+ *
+ * A faster or longer link needs more of it: then a new one is used from there on, and the old one goes when
+ * its last packet does.
+ */
+
+struct link_held {
+    struct ring_store store;
+    bool retired; /* goes with its last packet */
+};
+
+/* One packet in flight: a write, or a control datagram. The payload follows it. */
+struct link_packet {
+    struct link_held *held;
+    lh_time due_ns; /* of its last copy */
+    uint64_t va;
+    uint32_t rkey;
+    uint32_t immediate;
+    uint32_t corrupt_bit;
+    uint16_t bytes;
+    uint8_t generation;
+    _Alignas(RING_STORE_ALIGN) uint8_t payload[];
+};
+
+/* How much a link of that spec may hold. */
+uint64_t link_held_bytes(const struct lh_link_spec *spec);
 
 #endif

@@ -1,13 +1,13 @@
 /*
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "message/attr.h"
+#include "message/attributes.h"
 
 #include <string.h>
 
 #include "base/error.h"
 #include "history/path_file.h"
-#include "message/scheme/scheme_choice.h"
+#include "message/scheme_choice.h"
 
 typedef unsigned long long wide; /* for %llu */
 

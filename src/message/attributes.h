@@ -1,12 +1,13 @@
 /*
- * attr.h - what a caller asks of a connection: checked value by value, then completed with the defaults.
+ * attributes.h - what a caller asks of a connection: checked value by value, then completed with the
+ * defaults.
  *
  * In two steps, because over TCP both sides must see what was asked before defaults hide it.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_MESSAGE_ATTR_H
-#define LH_MESSAGE_ATTR_H
+#ifndef LH_MESSAGE_ATTRIBUTES_H
+#define LH_MESSAGE_ATTRIBUTES_H
 
 #include <longhaul/connection.h>
 

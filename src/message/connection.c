@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "message/connection.h"
+#include "message/connection_state.h"
 
 #include <assert.h>
 #include <arpa/inet.h>
@@ -10,21 +10,17 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/least.h"
-#include "message/attr.h"
-#include "message/blob.h"
-#include "message/format/bottleneck.h"
-#include "message/control/control_tx.h"
-#include "message/control/timing.h"
-#include "message/effects.h"
-#include "message/path_memory.h"
-#include "message/rx/auto_scheme.h"
-#include "message/rx/done.h"
-#include "message/rx/receiver.h"
-#include "message/step.h"
-#include "message/tx/sender.h"
-#include "message/format/warning.h"
-#include "sdr/driver.h"
+#include "base/min_max.h"
+#include "control/message_control.h"
+#include "message/attributes.h"
+#include "message/bottleneck.h"
+#include "message/connection_step.h"
+#include "message/engine.h"
+#include "message/rx_messages.h"
+#include "message/rx_receiver.h"
+#include "message/rx_state.h"
+#include "message/tx_sender.h"
+#include "sdr/sdr_driver.h"
 
 #define LAST_MESSAGES      3u  /* times: none is answered */
 #define INNER_CHANNELS_MAX 16u /* so that a blob fits a control message */

@@ -1,19 +1,234 @@
-/*
- * SPDX-License-Identifier: BSD-3-Clause
- */
-#include "message/blob.h"
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "message/connection_state.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/big_endian.h"
+#include <longhaul/types.h>
+#include <sdr.h>
+
+#include "base/bytes.h"
 #include "base/error.h"
-#include "message/connection.h"
-#include "message/path_memory.h"
-#include "message/scheme/scheme_choice.h"
-#include "sdr/driver.h"
+#include "base/min_max.h"
+#include "control/message_control.h"
+#include "message/engine.h"
+#include "message/matching.h"
+#include "message/onesided_operations.h"
+#include "message/parity_coding.h"
+#include "message/requests.h"
+#include "message/rx_messages.h"
+#include "message/rx_receiver.h"
+#include "message/rx_state.h"
+#include "message/scheme_choice.h"
+#include "message/small_messages.h"
+#include "message/tx_sender.h"
+#include "message/tx_state.h"
+#include "sdr/sdr_driver.h"
+#include "store/store.h"
+#include "wire/qp_info.h"
+
+/* ---- effects --------------------------------------------------------------------------------------- */
+
+static void finish_requests(struct lh_connection *c)
+{
+    struct message_request *finished = c->effects.finished;
+    if (!finished)
+        return;
+    c->effects.finished = NULL;
+    if (c->outer)
+        finished = onesided_on_done(c, finished);
+    requests_finish(finished);
+    idle_note(&c->idle);
+}
+
+void connection_end_all(struct lh_connection *c, int error)
+{
+    lh_time now = lh_sdr_now(c->context);
+    sender_end_all(&c->tx, error, now);
+    receiver_end_all(&c->rx, error, now);
+    matching_end_all(c, error, now);
+    if (c->outer)
+        onesided_end_all(c, error, now);
+    finish_requests(c);
+}
+
+size_t effects_make_last(struct lh_connection *c, uint8_t last[CONNECTION_LAST_MAX])
+{
+    const struct transfer_message done = done_last(&c->rx);
+    size_t bytes = transfer_encode(&done, last);
+    return bytes + small_messages_last(c, last + bytes);
+}
+
+/* Afterwards what failed is over, like what arrived. Without memory the peer learns nothing new. */
+static void keep_last(struct lh_connection *c)
+{
+    c->last = store_try(&c->store, CONNECTION_LAST_MAX);
+    if (c->last)
+        c->last_bytes = effects_make_last(c, c->last);
+}
+
+static void fail_one(struct lh_connection *c, enum lh_error error, const char *reason)
+{
+    if (c->error)
+        return;
+    effects_fail(&c->effects, error, reason);
+    c->error = -c->effects.failure;
+    keep_last(c);
+    connection_end_all(c, c->error);
+    small_messages_free(c);
+    idle_note(&c->idle); /* what is still held is given back when nothing reads it any more */
+    if (lh_sdr_error(c->qp) == 0)
+        lh_sdr_goodbye(c->qp, error);
+}
+
+void connection_fail(struct lh_connection *c, enum lh_error error, const char *reason)
+{
+    struct lh_connection *inner = c->onesided_outer.inner;
+    fail_one(c, error, reason);
+    if (!inner)
+        return;
+    pthread_mutex_lock(&inner->requests->lock);
+    fail_one(inner, error, reason);
+    pthread_mutex_unlock(&inner->requests->lock);
+}
+
+static void carry_out_failure(struct lh_connection *c, const struct effects *effects)
+{
+    const struct keepalive *keepalive = &c->keepalive;
+    /* First by the stream: the packets of a close carry no reason. */
+    if (effects->failure == LH_EPATH && keepalive->lifeline_ops)
+        keepalive->lifeline_ops->refuse(keepalive->lifeline, effects_reason(effects));
+    connection_fail(c, (enum lh_error)effects->failure, effects_reason(effects));
+}
+
+void effects_carry_out(struct lh_connection *c)
+{
+    finish_requests(c);
+    if (c->effects.failure && !c->error)
+        carry_out_failure(c, &c->effects);
+}
+
+/* ---- storage --------------------------------------------------------------------------------------- */
+
+int storage_hold_send(struct lh_connection *c, uint32_t count)
+{
+    idle_note(&c->idle);
+    return sender_hold(&c->tx, count);
+}
+
+int storage_hold_recv(struct lh_connection *c, uint32_t count)
+{
+    idle_note(&c->idle);
+    int error = matching_hold(c);
+    return error ? error : receiver_hold(&c->rx, count);
+}
+
+void storage_on_request_free(struct lh_connection *c)
+{
+    bool at_rest = c->idle.at == LH_TIME_NEVER;
+    idle_note(&c->idle);
+    if (!at_rest)
+        return; /* a step is due in any case */
+    c->needs_step = true;
+    sdr_qp_driver_kick(c->qp);
+}
+
+static void give_back(struct lh_connection *c)
+{
+    sender_give_back(&c->tx);
+    if (c->matching.waiting.count == 0)
+        receiver_give_back(&c->rx);
+    coder_give_back(c->coder);
+    parity_give_back(&c->parity);
+    requests_give_back(c->requests);
+    small_messages_give_back(c);
+    matching_give_back(c);
+}
+
+static lh_time give_back_idle(struct lh_connection *c, lh_time now)
+{
+    if (!idle_is_over(&c->idle, now))
+        return c->idle.at;
+    give_back(c);
+    /* What ends without a request: sends that were aborted, refusals. */
+    if (c->requests->pending == 0 && (c->tx.segments || c->rx.segments))
+        idle_note(&c->idle);
+    return c->idle.at;
+}
+
+static uint64_t refusals_of(const struct lh_connection *c)
+{
+    return atomic_load_explicit(&c->store.refusals, memory_order_relaxed);
+}
+
+/* What is repeated does not count. */
+static uint64_t moved_by(const struct lh_connection *c)
+{
+    return sdr_qp_rx_new_packets(c->qp) + (c->tx.posted_bytes - c->stats->tx_retransmitted_bytes) +
+           c->stats->messages_sent + c->stats->messages_received + c->stats->messages_failed;
+}
+
+static void look_at_stall(struct lh_connection *c, lh_time now)
+{
+    struct store *whole = c->store.whole;
+    struct storage_stall before = c->stall;
+    c->stall = (struct storage_stall){
+        .look_at = LH_TIME_NEVER,
+        .refusals = refusals_of(c),
+        .yields = atomic_load_explicit(&whole->yields, memory_order_relaxed),
+        .moved = moved_by(c),
+    };
+    if (c->stall.refusals == before.refusals || c->requests->pending == 0)
+        return;
+    c->stall.look_at = now + c->attr.peer_timeout_ns;
+    if (before.look_at == LH_TIME_NEVER || c->stall.yields != before.yields ||
+        c->stall.moved != before.moved)
+        return;
+    atomic_fetch_add_explicit(&whole->yields, 1, memory_order_relaxed);
+    connection_fail(c, LH_ENOMEM,
+                    "no memory for its messages, and others gave none back (raise "
+                    "lh_engine_attr.memory_bytes, or open fewer connections)");
+}
+
+lh_time storage_step(struct lh_connection *c, lh_time now)
+{
+    lh_time next = give_back_idle(c, now);
+    bool watched = c->stall.look_at != LH_TIME_NEVER;
+    if (c->error || c->attr.peer_timeout_ns == LH_TIME_NEVER)
+        return next;
+    if (watched ? c->stall.look_at <= now : refusals_of(c) != c->stall.refusals)
+        look_at_stall(c, now);
+    lh_keep_earlier(&next, c->stall.look_at);
+    return next;
+}
+
+/* Messages of the peer and its clear-to-sends are of no use any more: as many as the queue and its window
+ * hold. */
+static void drop_unread(struct lh_connection *c)
+{
+    size_t bytes;
+    uint32_t unread = 0;
+    while (sdr_qp_message_peek(c->qp, unread, &bytes))
+        unread++;
+    sdr_qp_messages_drop(c->qp, unread);
+    while (lh_sdr_cts_skip(c->qp) == 0)
+        ;
+}
+
+lh_time storage_step_ended(struct lh_connection *c, lh_time now)
+{
+    drop_unread(c);
+    sender_rest(&c->tx);
+    receiver_rest(&c->rx);
+    give_back(c);
+    return storage_step(c, now);
+}
+
+/* ---- blob ------------------------------------------------------------------------------------------ */
+
+#define BLOB_HEADER_BYTES 8u
 
 #define BLOB_MAGIC   0x4C484331u /* "LHC1" */
 #define BLOB_VERSION 1u
@@ -41,7 +256,8 @@ int lh_blob(struct lh_connection *connection, void *blob, size_t *bytes)
     return 0;
 }
 
-int blob_decode(const uint8_t *blob, size_t bytes, struct qp_info *info, uint16_t *flags)
+/* flags: those of the peer, with any that this side does not know. -LH_EHANDSHAKE, -LH_EVERSION. */
+static int blob_decode(const uint8_t *blob, size_t bytes, struct qp_info *info, uint16_t *flags)
 {
     if (bytes <= BLOB_HEADER_BYTES || bytes > LH_BLOB_MAX || lh_get_be32(blob) != BLOB_MAGIC)
         return lh_fail(LH_EHANDSHAKE, "malformed connection blob of %zu bytes", bytes);

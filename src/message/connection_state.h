@@ -1,27 +1,17 @@
 /*
- * connection.h - a connection from the inside: what routes between its parts, and alone sees all.
+ * connection_state.h - a connection from the inside: what routes between its parts, and alone sees all.
  *
- *   engine.c         what connections share, and the calls of longhaul/engine.h
- *   connection.c     open, attach, close, and what can be asked
- *   blob.c           the blob that lh_attach() takes; attaching
- *   messages.c       lh_send, lh_recv, lh_cancel, early ends
- *   requests.c       waiting, testing
- *   completion_queue.c   the calls of longhaul/queue.h; completion_ring.c: entries, and who waits for them
- *   spin_wait.c      a thread that waits spins before it sleeps
- *   memory.c         buffers, as the SDR layer knows them
- *   path_memory.c    what is remembered of the path, and what is learned of it
- *   storage.c        memory of the parts
- *   step.c           each round of the control worker: messages of the peer, arrivals, timers
- *   small_messages.c messages without a clear-to-send: between the machines of eager/ and the two parts
- *   matching.c       what arrived of small messages, and receives that choose theirs by tags
- *   onesided.c       one-sided operations; also own_messages.c, inner.c, remote_memory.c (see onesided.h)
- *   effects.c        what the parts want done: requests that are done, the end of the connection
- *   attr.c           what was asked for; scheme/scheme_choice.c: the reliability scheme
- *   tx/              the sending part        (tx/tx.h)
- *   rx/              the receiving part      (rx/rx.h)
- *   eager/           machines of small messages
- *   control/         control messages to the peer, their retransmission, keepalive
- *   coding/          parity and lost chunks: computing, memory
+ *   connection.c           open, attach, close, and what can be asked
+ *   connection_step.c      each round of the control worker: the peer's messages, arrivals, timers
+ *   connection_state.c     memory of the parts, their effects, the blob that lh_attach() takes
+ *   engine.c               what connections share, and what is remembered of the path
+ *   messages.c             lh_send, lh_recv, lh_cancel, early ends
+ *   requests.c             waiting, testing; completion_queue.c: the calls of longhaul/queue.h
+ *   small_messages.c       messages without a clear-to-send; matching.c: receives that choose by tags
+ *   onesided_operations.c  one-sided operations; remote_memory.c: their calls
+ *   tx_*.c, rx_*.c         the sending and the receiving part (tx_state.h, rx_state.h)
+ *   src/eager, src/onesided, src/control: machines of small messages, of one-sided operations, and control
+ *   messages to the peer
  *
  * A *message* is one lh_send and the lh_recv that takes it; a *segment* is one SDR message of up to
  * slot_bytes of it. Where the scheme codes, the SDR message right after it takes its parity, and a place of
@@ -29,27 +19,56 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_MESSAGE_CONNECTION_H
-#define LH_MESSAGE_CONNECTION_H
+#ifndef LH_MESSAGE_CONNECTION_STATE_H
+#define LH_MESSAGE_CONNECTION_STATE_H
 
+#include <longhaul/types.h>
 #include <sdr.h>
 
-#include "message/coding/coder.h"
-#include "message/coding/parity.h"
-#include "message/control/keepalive.h"
+#include "control/message_control.h"
 #include "message/engine.h"
 #include "message/matching.h"
-#include "message/format/warning.h"
-#include "message/onesided.h"
-#include "message/path_memory.h"
+#include "message/onesided_operations.h"
+#include "message/parity_coding.h"
 #include "message/requests.h"
-#include "message/rx/rx.h"
+#include "message/rx_state.h"
 #include "message/small_messages.h"
-#include "message/storage.h"
-#include "message/tx/tx.h"
-#include "sdr/driver.h"
-#include "store/idle.h"
+#include "message/tx_state.h"
+#include "sdr/sdr_driver.h"
 #include "store/store.h"
+
+/* ---- storage --------------------------------------------------------------------------------------- */
+
+/*
+ * When a connection takes memory, and gives it back: for each message with lh_send and lh_recv,
+ * and after a second without any.
+ */
+
+struct lh_connection;
+
+/* Whether messages wait for memory that does not come. Timer: look_at. */
+struct storage_stall {
+    lh_time look_at;   /* LH_TIME_NEVER: none was refused since the last look */
+    uint64_t refusals; /* as of the last look, as the next */
+    uint64_t yields;   /* of other connections */
+    uint64_t moved;    /* of what this connection has to send and to receive */
+};
+
+/* All under the connection's lock. */
+
+/* For that many messages more. -LH_ENOMEM. */
+int storage_hold_send(struct lh_connection *connection, uint32_t count);
+int storage_hold_recv(struct lh_connection *connection, uint32_t count);
+/* A request is freed at once after this: its memory is not in use any more. */
+void storage_on_request_free(struct lh_connection *connection);
+/* In each step: gives back what is idle, and ends the connection with -LH_ENOMEM when nothing moved for its
+ * peer's timeout for lack of memory: where all wait for what others hold, one has to give way. Returns when
+ * it looks again. */
+lh_time storage_step(struct lh_connection *connection, lh_time now);
+/* The same of a connection that has ended, and is not closed yet. */
+lh_time storage_step_ended(struct lh_connection *connection, lh_time now);
+
+/* ---- connection ------------------------------------------------------------------------------------ */
 
 #define CONNECTION_TEXT_MAX 128u
 #define CONNECTION_LAST_MAX (TRANSFER_DONE_BYTES + EAGER_ACK_MAX)
@@ -77,7 +96,7 @@ struct lh_connection {
     struct store store;      /* a part of the engine's, */
     bool counted;            /* in which this struct is */
     struct storage_stall stall;
-    struct idle idle; /* of its memory (storage.h) */
+    struct idle idle; /* of its memory */
     struct coder *coder;
     struct parity_pool parity;
     struct tx tx;
@@ -114,5 +133,39 @@ void connection_lifeline_changed(struct lh_connection *c);
 /* Hands a lifeline over to an attached connection, which closes it when it closes itself. Takes the lock. */
 void connection_set_lifeline(struct lh_connection *c, const struct lifeline_ops *ops, void *lifeline,
                              const char *peer_name);
+
+/* ---- effects --------------------------------------------------------------------------------------- */
+
+/*
+ * Carries out what the parts want of the engine: requests that are done, the end of the
+ * connection. Called after each call of a part that may leave effects. Under the lock.
+ */
+
+void effects_carry_out(struct lh_connection *c);
+/* Writes what the peer is to learn when the connection ends: what has arrived. Returns the bytes. */
+size_t effects_make_last(struct lh_connection *c, uint8_t last[CONNECTION_LAST_MAX]);
+/* Ends the connection and everything that is pending. The first error stays. */
+void connection_fail(struct lh_connection *c, enum lh_error error, const char *reason);
+/* Ends everything that is pending. error: negative. */
+void connection_end_all(struct lh_connection *c, int error);
+
+/* ---- blob ------------------------------------------------------------------------------------------ */
+
+/*
+ * What an endpoint brings to its peer: magic 4 ("LHC1") | version 2 | flags 2 | the QP's info.
+ *
+ * Flags say what the endpoint understands beyond version 1, whose readers skip them. Those of schemes are in
+ * wire/wire_numbers.h (enum wire_announcement): 128.
+ */
+
+#define BLOB_TAGS      1u   /* TO_RECEIVER with a tag */
+#define BLOB_EAGER     2u   /* small messages without a clear-to-send */
+#define BLOB_MATCH     4u   /* peers whose receives choose messages by their tags */
+#define BLOB_MATCHES   8u   /* its own receives do */
+#define BLOB_ONESIDED  16u  /* one-sided operations, by an inner connection */
+#define BLOB_KEEPALIVE 32u  /* KEEPALIVE of one queue pair for others (control.h) */
+#define BLOB_PARTS     64u  /* control messages of a connection in parts (control.h) */
+#define BLOB_LONG      256u /* control messages of a connection as long as a packet (control.h) */
+#define BLOB_PIECES    512u /* data packets in pieces, and probes of the path's MTU (control.h) */
 
 #endif

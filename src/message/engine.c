@@ -1,15 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "message/engine.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <longhaul/connection.h>
+#include <longhaul/engine.h>
+
 #include "base/error.h"
-#include "message/attr.h"
-#include "sdr/driver.h"
+#include "history/path_file.h"
+#include "history/path_history.h"
+#include "message/attributes.h"
+#include "message/connection_state.h"
+#include "message/message_memory.h"
+#include "message/parity_coding.h"
+#include "sdr/sdr_driver.h"
 #include "store/store.h"
+#include "wire/qp_info.h"
+
+/* ---- engine ---------------------------------------------------------------------------------------- */
 
 #define CONNECTIONS_LOG                                                                                    \
     16u /* of a shared engine; the table of as many QPs is memory only as far as it is used */
@@ -308,4 +320,62 @@ void engine_count_queue(struct lh_engine *engine, int change)
     pthread_mutex_lock(&engine->lock);
     engine->queues += (uint32_t)change;
     pthread_mutex_unlock(&engine->lock);
+}
+
+/* ---- path memory ----------------------------------------------------------------------------------- */
+
+int path_memory_create(struct lh_attr *attr, struct path_memory **memory)
+{
+    if (!attr->path_file)
+        return 0;
+    size_t bytes = strlen(attr->path_file) + 1;
+    *memory = calloc(1, sizeof **memory + bytes);
+    if (!*memory)
+        return lh_fail(LH_ENOMEM, "no memory for the name of a path file");
+    attr->path_file = memcpy((*memory)->file, attr->path_file, bytes);
+    return 0;
+}
+
+/* This side's address, as it is in the blob for the peer. */
+static bool local_endpoint(const struct lh_connection *c, struct qp_info_endpoint *local)
+{
+    uint8_t bytes[QP_INFO_BYTES_MAX];
+    struct qp_info info;
+    size_t size;
+    sdr_qp_info_size_get(c->qp, &size);
+    if (size > sizeof bytes)
+        return false;
+    sdr_qp_info_get(c->qp, bytes);
+    if (qp_info_decode(bytes, size, &info) != 0)
+        return false;
+    *local = info.endpoint;
+    return true;
+}
+
+void path_memory_load(struct lh_connection *c, const struct qp_info_endpoint *peer)
+{
+    struct qp_info_endpoint local;
+    struct path_record found;
+    struct path_memory *memory = c->path_memory;
+    if (!memory || !local_endpoint(c, &local))
+        return;
+    path_file_address(memory->record.peer, peer->family, peer->address);
+    path_file_address(memory->record.local, local.family, local.address);
+    lh_time age_ns;
+    if (!path_file_read(memory->file, memory->record.peer, memory->record.local, &found, &age_ns))
+        return;
+    memory->record = found;
+    sdr_qp_remember(c->qp, found.rate_bps, found.rtt_ns, age_ns);
+}
+
+void path_memory_save(struct lh_connection *c)
+{
+    struct lh_congestion_report report;
+    struct path_memory *memory = c->path_memory;
+    if (!memory || !c->attached || lh_sdr_congestion(c->qp, &report) != 0 ||
+        !known_paths_is_learned(&report))
+        return;
+    memory->record.rate_bps = report.bandwidth_bps;
+    memory->record.rtt_ns = c->path.rtt_minimum_ns;
+    path_file_write(memory->file, &memory->record);
 }

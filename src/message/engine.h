@@ -12,8 +12,10 @@
 #include <longhaul/connection.h>
 #include <longhaul/engine.h>
 
-#include "message/coding/coder.h"
-#include "message/memory.h"
+#include "history/path_history.h"
+#include "message/message_memory.h"
+#include "message/parity_coding.h"
+#include "wire/qp_info.h"
 
 #define ENGINE_TEXT_MAX 128u
 
@@ -64,5 +66,22 @@ void engine_leave(struct lh_engine *engine);
 void engine_count_listener(struct lh_engine *engine, int change);
 /* The same for a completion queue. */
 void engine_count_queue(struct lh_engine *engine, int change);
+
+/* ---- path memory ----------------------------------------------------------------------------------- */
+
+/* What a connection takes from the file of remembered paths, and leaves there. */
+
+struct path_memory {
+    struct path_record record; /* as of lh_attach(); rate_bps 0: nothing but the addresses */
+    char file[];
+};
+
+/* With attr->path_file, which is then the copy in there; else *memory stays. -LH_ENOMEM. By free(). */
+int path_memory_create(struct lh_attr *attr, struct path_memory **memory);
+/* Before the connection is attached. */
+void path_memory_load(struct lh_connection *c, const struct qp_info_endpoint *peer);
+/* Writes what the connection's controller learned of the path, if it did. Failure is no error. Before the
+ * queue pair is destroyed. */
+void path_memory_save(struct lh_connection *c);
 
 #endif

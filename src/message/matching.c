@@ -4,11 +4,9 @@
 #include <assert.h>
 
 #include "base/error.h"
-#include "message/blob.h"
-#include "message/connection.h"
-#include "message/control/number.h"
-#include "message/rx/messages.h"
-#include "message/rx/refuse.h"
+#include "control/message_control.h"
+#include "message/connection_state.h"
+#include "message/rx_messages.h"
 
 /* ---- what arrived ------------------------------------------------------------------------------------ */
 

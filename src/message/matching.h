@@ -13,9 +13,8 @@
 #ifndef LH_MESSAGE_MATCHING_H
 #define LH_MESSAGE_MATCHING_H
 
-#include "message/eager/early.h"
-#include "message/rx/rx.h"
-#include "message/rx/waiting.h"
+#include "eager/eager_rx.h"
+#include "message/rx_state.h"
 
 struct lh_connection;
 
@@ -57,7 +56,7 @@ void arrived_long(struct lh_connection *c, struct rx_message *message, lh_time n
 void arrived_take_small(struct lh_connection *c, struct rx_message *message,
                         const struct early_message *held, lh_time now);
 
-/* Of a message that has just got its receive by its tag (matching.h): the first that comes, or what is held.
+/* Of a message that has just got its receive by its tag: the first that comes, or what is held.
  */
 void arrived_take_entry(struct lh_connection *c, struct rx_message *message,
                         const struct eager_entry *entry, lh_time now);

@@ -1,15 +1,15 @@
 /*
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "message/memory.h"
+#include "message/message_memory.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "message/connection.h"
+#include "message/connection_state.h"
 #include "message/small_messages.h"
-#include "sdr/memory.h"
+#include "sdr/sdr_memory.h"
 
 struct lh_memory {
     struct lh_engine *engine;

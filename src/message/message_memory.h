@@ -1,17 +1,17 @@
 /*
- * memory.h - buffers, as the SDR layer knows them: registered by the user, or for one message.
+ * message_memory.h - buffers, as the SDR layer knows them: registered by the user, or for one message.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_MESSAGE_MEMORY_H
-#define LH_MESSAGE_MEMORY_H
+#ifndef LH_MESSAGE_MESSAGE_MEMORY_H
+#define LH_MESSAGE_MESSAGE_MEMORY_H
 
 #include <sdr.h>
 #include <sdr_mr.h>
 
 #include <longhaul/connection.h>
 
-#include "message/buffer/buffer.h"
+#include "message/receive_buffer.h"
 
 /* What users registered with an engine; under its lock. */
 struct memory_list {

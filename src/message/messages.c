@@ -6,14 +6,12 @@
 #include <longhaul/connection.h>
 
 #include "base/error.h"
-#include "message/blob.h"
-#include "message/connection.h"
-#include "message/early_end.h"
-#include "message/effects.h"
-#include "message/own_messages.h"
-#include "message/rx/receiver.h"
-#include "message/tx/sender.h"
-#include "sdr/driver.h"
+#include "message/completion_queue.h"
+#include "message/connection_state.h"
+#include "message/requests.h"
+#include "message/rx_receiver.h"
+#include "message/tx_sender.h"
+#include "sdr/sdr_driver.h"
 
 /* A request for a message that was checked; it owns the memory that is held for it. */
 static int take_request(struct lh_connection *c, const struct request_target *target, bool sending,

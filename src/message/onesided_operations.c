@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "message/onesided.h"
+#include "message/onesided_operations.h"
 
-#include "base/earlier.h"
-#include "message/connection.h"
-#include "message/control/timing.h"
-#include "message/effects.h"
-#include "message/own_messages.h"
-#include "message/rx/decoding.h"
-#include "message/rx/messages.h"
-#include "message/rx/receiver.h"
-#include "message/rx/refuse.h"
-#include "message/tx/cancel.h"
-#include "message/tx/sender.h"
-#include "sdr/driver.h"
+#include "base/min_max.h"
+#include "control/message_control.h"
+#include "message/connection_state.h"
+#include "message/requests.h"
+#include "message/rx_messages.h"
+#include "message/rx_receiver.h"
+#include "message/tx_messages.h"
+#include "message/tx_sender.h"
+#include "sdr/sdr_driver.h"
 
 #define HEADERS_A_STEP  256u /* of the peer, so that a flood cannot hold the worker */
 #define RETRY_FRACTION  8u   /* of an overdue round trip: is there memory, or a place in a queue, now? */

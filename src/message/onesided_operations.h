@@ -1,32 +1,33 @@
 /*
- * onesided.h - one-sided operations (longhaul/onesided.h): between their headers (wire/onesided.h) and the
+ * onesided_operations.h - one-sided operations (longhaul/onesided.h): between their headers
+ * (wire/eager_packets.h) and the
  * two parts.
  *
  * They have an *inner* connection to the same peer, with a queue pair of its own, whose messages the library
  * sends and receives itself: so no receive of the user's is in the way of an operation, and none is taken by
  * it. The outer connection exchanges the blobs, and ends the inner one with itself.
  *
- * Small messages of the inner connection arrive without a receive (eager/early.h). The next one in order is a
+ * Small messages of the inner connection arrive without a receive (eager_rx.h). The next one in order is a
  * header, unless a header before says that it is the bytes of an operation; for those the library posts a
  * receive, into the range that the key grants.
  *
- * onesided.c: headers and bytes; own_messages.c: messages that the library sends and receives itself;
- * inner.c: the exchange of blobs; remote_memory.c: the calls of longhaul/onesided.h.
+ * onesided_operations.c: headers and bytes; requests.c: messages that the library sends and receives itself;
+ * connection_step.c: the exchange of blobs; remote_memory.c: the calls of longhaul/onesided.h.
  *
  * Locks: that of the outer connection before that of the inner one.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_MESSAGE_ONESIDED_H
-#define LH_MESSAGE_ONESIDED_H
+#ifndef LH_MESSAGE_ONESIDED_OPERATIONS_H
+#define LH_MESSAGE_ONESIDED_OPERATIONS_H
 
 #include <longhaul/onesided.h>
 
 #include "base/prng.h"
-#include "message/control/effects.h"
-#include "message/memory.h"
-#include "message/onesided/exchange.h"
-#include "message/onesided/regions.h"
+#include "control/message_control.h"
+#include "message/message_memory.h"
+#include "message/rx_state.h"
+#include "onesided/onesided_exchange.h"
 
 struct onesided_operation;
 struct onesided_remote;

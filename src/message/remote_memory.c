@@ -7,13 +7,11 @@
 
 #include <longhaul/onesided.h>
 
-#include "base/big_endian.h"
+#include "base/bytes.h"
 #include "base/error.h"
-#include "message/blob.h"
-#include "message/connection.h"
-#include "message/effects.h"
-#include "message/own_messages.h"
-#include "sdr/driver.h"
+#include "message/connection_state.h"
+#include "message/requests.h"
+#include "sdr/sdr_driver.h"
 
 #define BYTES_MAX TRANSFER_ROOM_MAX
 

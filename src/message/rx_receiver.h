@@ -1,5 +1,5 @@
 /*
- * receiver.h - the receiving part as its engine calls it (rx.h lists the files behind it).
+ * rx_receiver.h - the receiving part as its engine calls it (rx_state.h lists the files behind it).
  *
  * Each call may leave effects; the engine carries them out before the next one.
  *
@@ -8,7 +8,7 @@
 #ifndef LH_MESSAGE_RX_RECEIVER_H
 #define LH_MESSAGE_RX_RECEIVER_H
 
-#include "message/rx/rx.h"
+#include "message/rx_state.h"
 
 /* attr, path, coder, parity and store outlive rx. The queue pair is set before the first event. */
 void receiver_init(struct rx *rx, const struct lh_attr *attr, const struct scheme_choice *choice,
@@ -47,5 +47,37 @@ void receiver_step(struct rx *rx, lh_time now, lh_time *next);
 void receiver_post(struct rx *rx, lh_time now, lh_time *next);
 /* DONE and refreshes of REFUSE, at the end of a step; lowers *next. */
 void receiver_announce(struct rx *rx, lh_time now, lh_time *next);
+
+/* ---- posting --------------------------------------------------------------------------------------- */
+
+/* Buffers to fill: cut into segments, which are posted in order as places are free. */
+
+/* Posts what there are places for. */
+void posting_step(struct rx *rx, lh_time now);
+
+/* ---- arrivals -------------------------------------------------------------------------------------- */
+
+/* Segments that fill up: their bitmaps are polled, and their scheme's machine decides. */
+
+/* Polls for chunks that have arrived; whether there are any. */
+bool arrivals_poll(struct rx *rx, lh_time now);
+/* Bytes of the sender's machine. */
+void arrivals_on_scheme(struct rx *rx, struct rx_segment *segment, const uint8_t *data, uint32_t bytes,
+                        lh_time now);
+/* Lets the machines act to which something happened, or whose timer has expired, of the segments from `from`
+ * on; lowers *next. Returns the newest timer that expired, 0: none did. */
+lh_time arrivals_step(struct rx *rx, uint32_t from, lh_time now, lh_time *next);
+
+/* ---- lengths --------------------------------------------------------------------------------------- */
+
+/*
+ * TO_RECEIVER: the lengths of a segment and its message, and what its machine sends.
+ *
+ * A message may be shorter than its buffer. When its length is announced, segments past the end are given
+ * back, and are not posted any more.
+ */
+
+/* Answered by DONE or REFUSE when the segment is over. */
+void lengths_on_to_receiver(struct rx *rx, const struct transfer_message *message, lh_time now);
 
 #endif

@@ -1,12 +1,159 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "message/rx/auto_scheme.h"
+#include "message/rx_state.h"
 
 #include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "message/control/number.h"
-#include "sdr/driver.h"
+#include <longhaul/connection.h>
+#include <longhaul/sdr_ext.h>
+#include <longhaul/types.h>
+
+#include "control/message_control.h"
+#include "message/parity_coding.h"
+#include "message/receive_buffer.h"
+#include "message/scheme_choice.h"
+#include "model/arrival_model.h"
+#include "schemes/auto_choice.h"
+#include "sdr/sdr_driver.h"
+#include "store/store.h"
+#include "wire/roce_packet.h"
+
+/* ---- data path ------------------------------------------------------------------------------------- */
+
+/* What a firewall's absence cannot explain: all packets of the announced segments lost, each announcement one
+ * overdue round trip after the one before. And not before people would notice. Where half of all packets are
+ * lost, some announcements of a lone packet come before the packet does: its repeats become rarer, to eight
+ * round trips, and announcements do not. So a lone packet is weaker evidence than several. */
+#define EVIDENCE_MIN    32u
+#define EVIDENCE_MAX    4u /* of one announcement: its packets */
+#define SILENCE_MIN_NS  (2 * LH_NS_PER_S)
+#define SILENCE_OVERDUE 8u
+#define SILENCE_STEPS   8u /* at least: a clock that jumps, or a host that did not run, is no silence */
+#define SILENCE_WHOLE   (1 - 1e-12) /* of sums of shares, which are rounded */
+#define PORTS           "let UDP ports 4791 and 49152-65535 through"
+
+static void on_arrived(struct data_path_kind *kind)
+{
+    kind->passed = true;
+    kind->evidence = 0;
+}
+
+/* True when so many were announced, for so long, that all of them cannot just be lost. A path that worked
+ * gets the time that a silent peer gets. A gap counts as a share of that, by the round trip as it is known
+ * when it ends: after a clock's jump that is long, and becomes shorter again. */
+static bool on_announced(struct data_path_kind *kind, uint32_t packets, const struct data_path_view *view,
+                         lh_time now)
+{
+    lh_time silence_ns = SILENCE_MIN_NS + SILENCE_OVERDUE * view->overdue_ns;
+    const lh_time step_max_ns = silence_ns / SILENCE_STEPS;
+    if (packets == 0)
+        return false;
+    if (kind->evidence == 0) {
+        kind->silent = 0;
+        kind->last_ns = now;
+    }
+    lh_time step_ns = now - kind->last_ns < step_max_ns ? now - kind->last_ns : step_max_ns;
+    if (kind->passed && silence_ns < view->timeout_ns)
+        silence_ns = view->timeout_ns;
+    kind->silent += (double)step_ns / (double)silence_ns;
+    kind->last_ns = now;
+    if (kind->evidence < EVIDENCE_MIN)
+        kind->evidence += packets < EVIDENCE_MAX ? packets : EVIDENCE_MAX;
+    return kind->evidence >= EVIDENCE_MIN && kind->silent >= SILENCE_WHOLE;
+}
+
+enum data_path_state data_path_on_announced(struct data_path *path, const struct data_path_view *view,
+                                            lh_time now)
+{
+    assert(view->bytes > 0 && view->mtu_bytes > 0);
+    uint32_t full = view->bytes / view->mtu_bytes;
+    uint32_t packets = full + (view->bytes % view->mtu_bytes != 0);
+    if (view->packets != path->packets) {
+        on_arrived(&path->any);
+        path->small = false;
+    }
+    path->packets = view->packets;
+    if (view->full)
+        on_arrived(&path->full);
+    path->small |= full == 0; /* in a burst with long ones it may be lost with them */
+    if (on_announced(&path->any, packets, view, now))
+        return DATA_PATH_BLOCKED;
+    return on_announced(&path->full, full, view, now) && path->any.passed ? DATA_PATH_TOO_SMALL
+                                                                          : DATA_PATH_PASSES;
+}
+
+lh_time data_path_since(const struct data_path_view *view, lh_time now)
+{
+    lh_time silence_ns = SILENCE_MIN_NS + SILENCE_OVERDUE * view->overdue_ns;
+    return now > silence_ns ? now - silence_ns : 0;
+}
+
+char *data_path_reason(const struct data_path *path, enum data_path_state state, uint32_t mtu_bytes,
+                       uint32_t probed_bytes, char *out, size_t size)
+{
+    assert(state != DATA_PATH_PASSES);
+    const char *when = path->any.passed ? " any more" : "";
+    bool is_small = state == DATA_PATH_TOO_SMALL && mtu_bytes > ROCE_MTU_MIN;
+    char remedy[64] = "or use the --mtu of longhaul probe";
+    if (probed_bytes > 0 && probed_bytes < mtu_bytes)
+        snprintf(remedy, sizeof remedy, "or use --mtu %u", probed_bytes);
+    if (is_small)
+        snprintf(out, size,
+                 "data packets of MTU %u do not pass%s, smaller ones do: a link on the path takes only "
+                 "smaller packets (%s)",
+                 mtu_bytes, path->full.passed ? " any more" : "", remedy + strlen("or "));
+    else if (path->small || mtu_bytes <= ROCE_MTU_MIN || probed_bytes >= mtu_bytes)
+        snprintf(out, size,
+                 "data packets do not pass%s, control packets do: a firewall or NAT on the path (" PORTS
+                 ")",
+                 when);
+    else
+        snprintf(
+            out, size,
+            "data packets do not pass%s, control packets do: a firewall, NAT, or a link that takes only "
+            "smaller packets (" PORTS ", %s)",
+            when, remedy);
+    return out;
+}
+
+/* ---- auto deadline --------------------------------------------------------------------------------- */
+
+#define FIRST_SHARE  10u /* of the limit */
+#define MARGIN       1.25
+#define SLACK_NS     (50 * LH_NS_PER_US)
+#define ROUND_TRIPS  2u
+#define SMOOTHING    0.2
+#define NOTHING_MOST 16u
+
+lh_time auto_deadline_of(const struct auto_deadline *automatic, uint64_t bytes, lh_time rtt_ns,
+                         lh_time limit_ns)
+{
+    assert(limit_ns >= LH_NS_PER_US);
+    double ns = (double)(limit_ns / FIRST_SHARE);
+    if (automatic->cost_ns > 0)
+        ns = MARGIN * automatic->cost_ns * (double)bytes + (double)(ROUND_TRIPS * rtt_ns + SLACK_NS);
+    ns *= (double)(1u << automatic->nothing);
+    if (ns >= (double)limit_ns)
+        return limit_ns;
+    return ns < (double)LH_NS_PER_US ? LH_NS_PER_US : (lh_time)ns;
+}
+
+void auto_deadline_on_end(struct auto_deadline *automatic, lh_time took_ns, uint64_t arrived_bytes)
+{
+    if (arrived_bytes == 0) {
+        automatic->nothing += automatic->nothing < NOTHING_MOST;
+        return;
+    }
+    double cost_ns = (double)took_ns / (double)arrived_bytes;
+    double before_ns = automatic->cost_ns > 0 ? automatic->cost_ns : cost_ns;
+    automatic->cost_ns = before_ns + SMOOTHING * (cost_ns - before_ns);
+    automatic->nothing = 0;
+}
+
+/* ---- auto scheme ----------------------------------------------------------------------------------- */
 
 /* Before it is measured. What is planned with it is planned again as soon as it is. */
 #define RATE_UNKNOWN_BPS 10e9
@@ -262,4 +409,84 @@ void auto_scheme_report(const struct rx *rx, struct lh_scheme_report *out)
     lh_model_scheme_format(&a->named.scheme, out->scheme, sizeof out->scheme);
     if (a->named.other_seconds > 0)
         lh_model_scheme_format(&a->named.other, out->other, sizeof out->other);
+}
+
+/* ---- waiting --------------------------------------------------------------------------------------- */
+
+struct waiting_receive {
+    struct rx_receive receive;
+    struct waiting_receive *next;
+};
+
+bool receive_fits(const struct rx_receive *receive, uint64_t tag)
+{
+    return ((receive->tag ^ tag) & ~receive->ignore) == 0;
+}
+
+bool waiting_hold(struct waiting *waiting, struct store *store)
+{
+    if (!waiting->spare)
+        waiting->spare = store_take(store, sizeof *waiting->spare);
+    return waiting->spare != NULL;
+}
+
+void waiting_give_back(struct waiting *waiting, struct store *store)
+{
+    store_give(store, waiting->spare, sizeof *waiting->spare);
+    waiting->spare = NULL;
+}
+
+void waiting_add(struct waiting *waiting, const struct rx_receive *receive)
+{
+    struct waiting_receive *added = waiting->spare;
+    assert(added);
+    waiting->spare = NULL;
+    *added = (struct waiting_receive){.receive = *receive};
+    *(waiting->first ? waiting->end : &waiting->first) = added;
+    waiting->end = &added->next;
+    waiting->count++;
+}
+
+static void take_out(struct waiting *waiting, struct store *store, struct waiting_receive **link)
+{
+    struct waiting_receive *taken = *link;
+    *link = taken->next;
+    if (waiting->end == &taken->next)
+        waiting->end = link;
+    waiting->count--;
+    if (waiting->spare)
+        store_give(store, taken, sizeof *taken);
+    else
+        waiting->spare = taken;
+}
+
+bool waiting_take(struct waiting *waiting, struct store *store, uint64_t tag, struct rx_receive *receive)
+{
+    for (struct waiting_receive **link = &waiting->first; *link; link = &(*link)->next) { /* MESSAGES_MAX */
+        if (!receive_fits(&(*link)->receive, tag))
+            continue;
+        *receive = (*link)->receive;
+        take_out(waiting, store, link);
+        return true;
+    }
+    return false;
+}
+
+bool waiting_remove(struct waiting *waiting, struct store *store, const struct message_request *request)
+{
+    for (struct waiting_receive **link = &waiting->first; *link; link = &(*link)->next) /* MESSAGES_MAX */
+        if ((*link)->receive.request == request) {
+            take_out(waiting, store, link);
+            return true;
+        }
+    return false;
+}
+
+bool waiting_pop(struct waiting *waiting, struct store *store, struct rx_receive *receive)
+{
+    if (!waiting->first)
+        return false;
+    *receive = waiting->first->receive;
+    take_out(waiting, store, &waiting->first);
+    return true;
 }

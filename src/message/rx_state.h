@@ -1,19 +1,19 @@
 /*
- * rx.h - the receiving part of a connection: its state. What its files do with it:
+ * rx_state.h - the receiving part of a connection: its state. What its files do with it:
  *
- *   receiver.c     set-up, the step
- *   lengths.c      TO_RECEIVER: lengths, and messages of the sender's machine
- *   data_path.c    do packets of data pass at all?
- *   posting.c      buffers cut into segments, which are posted as places are free
- *   arrivals.c     segments that fill up, driven by a receiver's machine
- *   refuse.c       REFUSE, CANCEL and FORGET: messages that end early
- *   decoding.c     segments that have arrived: whole, or to be decoded
- *   done.c         DONE: what has arrived, for the sender
- *   messages.c     messages to receive: added, ended, retired
- *   waiting.c      receives that wait for a message of their tag
- *   partial.c      which packets of a message with a deadline have come
- *   deadline.c     deadlines: whose counts, and messages that end by theirs
- *   auto_scheme.c  which scheme a message comes by, when nobody named one
+ *   rx_receiver.c     set-up, the step
+ *   rx_receiver.c      TO_RECEIVER: lengths, and messages of the sender's machine
+ *   rx_state.c    do packets of data pass at all?
+ *   rx_receiver.c      buffers cut into segments, which are posted as places are free
+ *   rx_receiver.c     segments that fill up, driven by a receiver's machine
+ *   rx_messages.c       REFUSE, CANCEL and FORGET: messages that end early
+ *   rx_messages.c     segments that have arrived: whole, or to be decoded
+ *   rx_messages.c         DONE: what has arrived, for the sender
+ *   rx_messages.c     messages to receive: added, ended, retired
+ *   rx_state.c      receives that wait for a message of their tag
+ *   rx_messages.c      which packets of a message with a deadline have come
+ *   rx_messages.c     deadlines: whose counts, and messages that end by theirs
+ *   rx_state.c  which scheme a message comes by, when nobody named one
  *
  * Events come in with `now`; packets go down to the SDR QP in the order of the calls; what is for the engine
  * is in `effects` when a call returns.
@@ -24,28 +24,107 @@
  *   done.refresh_at        DONE is sent again: rtt / 64 after the last segment arrived, then twice after
  *                          rtt / 8
  *   rx.active_at           the deadline of the first pending message
- *   message.notice         REFUSE is sent again until it is answered (control/abort.h)
+ *   message.notice         REFUSE is sent again until it is answered (message_control.h)
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_MESSAGE_RX_RX_H
-#define LH_MESSAGE_RX_RX_H
+#ifndef LH_MESSAGE_RX_STATE_H
+#define LH_MESSAGE_RX_STATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
 
 #include <longhaul/connection.h>
 #include <longhaul/sdr_ext.h>
+#include <longhaul/types.h>
 
-#include "message/buffer/buffer.h"
-#include "message/coding/coder.h"
-#include "message/coding/parity.h"
-#include "message/control/abort.h"
-#include "message/control/effects.h"
-#include "message/rx/auto_deadline.h"
-#include "message/rx/data_path.h"
-#include "message/scheme/scheme_choice.h"
-#include "model/arrival_watch.h"
-#include "store/ring.h"
-#include "wire/eager.h"
-#include "wire/transfer.h"
+#include "control/message_control.h"
+#include "message/parity_coding.h"
+#include "message/receive_buffer.h"
+#include "message/scheme_choice.h"
+#include "model/arrival_model.h"
+#include "schemes/auto_choice.h"
+#include "sdr/worker_sleep.h"
+#include "store/store.h"
+#include "wire/eager_packets.h"
+
+/* ---- data path ------------------------------------------------------------------------------------- */
+
+/*
+ * Do packets of data pass? Control and data go to different UDP ports, and a firewall may let
+ * the first alone through; a link may take small packets only, and report nothing: the peer is there, and
+ * what it sends never arrives. Pure.
+ *
+ * The receiving side decides. It knows what the peer has sent from the lengths that the peer announces for
+ * each segment, and retransmits while nothing answers.
+ */
+
+/* Packets of one kind: announced since the last of them arrived. */
+struct data_path_kind {
+    bool passed;       /* some did arrive */
+    uint32_t evidence; /* packets of segments whose lengths came since */
+    double silent;     /* share of the silence that is needed, from the first of them on */
+    lh_time last_ns;   /* the latest of them */
+};
+
+struct data_path {
+    struct data_path_kind any;
+    struct data_path_kind full; /* of the whole MTU */
+    bool small;                 /* a lone one that was announced lately is smaller */
+    uint64_t packets;           /* that had arrived at the last announcement */
+};
+
+/* An announcement, and what is known when it comes. */
+struct data_path_view {
+    uint32_t bytes;     /* of the segment, at least 1: its packets are sent */
+    uint32_t mtu_bytes; /* of each but the last */
+    uint64_t packets;   /* of data that arrived on this connection, so far */
+    bool full;          /* one of the MTU did, since the last announcement */
+    lh_time overdue_ns;
+    lh_time timeout_ns; /* attr.peer_timeout_ns: of a path that worked before */
+};
+
+enum data_path_state {
+    DATA_PATH_PASSES, /* or there is no proof yet that it does not */
+    DATA_PATH_BLOCKED,
+    DATA_PATH_TOO_SMALL, /* small packets arrive, full ones do not */
+};
+
+/* The peer announced a segment, and sends it. */
+enum data_path_state data_path_on_announced(struct data_path *path, const struct data_path_view *view,
+                                            lh_time now);
+/* Evidence of the path's MTU from then on is of the path as it is. */
+lh_time data_path_since(const struct data_path_view *view, lh_time now);
+/* Formats cause and remedy of a path that does not pass, as one line; returns out. Truncates at size.
+ * probed_bytes: the largest payload of packets as long as which probes of the peer have arrived since; 0:
+ * none did. No other size is recommended. */
+char *data_path_reason(const struct data_path *path, enum data_path_state state, uint32_t mtu_bytes,
+                       uint32_t probed_bytes, char *out, size_t size);
+
+/* ---- auto deadline --------------------------------------------------------------------------------- */
+
+/*
+ * Deadline=auto: from what the messages before took, by the byte that came (OptiNIC,
+ * section 3.1.2, within one connection; nothing is exchanged).
+ *
+ * The first is a share of the peer timeout: nothing is known. Each message that got something gives a
+ * cost, its time by the bytes that came: one that was cut off counts as slow, so that the deadline grows
+ * again. It is smoothed, and the deadline is 1.25 times what it makes for the buffer, two round trips,
+ * and 50 us.
+ */
+
+struct auto_deadline {
+    double cost_ns;   /* of a byte; 0: nothing is known */
+    uint32_t nothing; /* messages in a row of which nothing came */
+};
+
+/* For a message of so many bytes; between 1 us and limit_ns. */
+lh_time auto_deadline_of(const struct auto_deadline *automatic, uint64_t bytes, lh_time rtt_ns,
+                         lh_time limit_ns);
+/* A message has ended: the time from when its deadline counted, and the bytes that came. */
+void auto_deadline_on_end(struct auto_deadline *automatic, lh_time took_ns, uint64_t arrived_bytes);
+
+/* ---- rx -------------------------------------------------------------------------------------------- */
 
 #define MESSAGE_BYTES_UNKNOWN UINT64_MAX
 
@@ -76,7 +155,7 @@ struct rx_message {
     uint32_t posted;
     uint32_t done;
     bool forgotten; /* the sender has received the refusal */
-    bool small;     /* it comes without a clear-to-send, by carriers (wire/eager.h), */
+    bool small;     /* it comes without a clear-to-send, by carriers (wire/eager_packets.h), */
     uint8_t units;  /* of which these units have come, a bit each */
     bool is_long;   /* it does not: the sender announced it */
     struct abort_notice notice;
@@ -211,5 +290,107 @@ static inline uint32_t rx_segments_of(const struct rx_message *message, uint64_t
 {
     return bytes == 0 ? 1 : (uint32_t)((bytes - 1) / message->segment_bytes + 1);
 }
+
+/* ---- waiting --------------------------------------------------------------------------------------- */
+
+/*
+ * Receives that choose their message by its tag and have none yet, in the order in which they
+ * were posted.
+ */
+
+/* What a receive takes. */
+struct rx_receive {
+    struct message_request *request;
+    struct message_buffer buffer;
+    uint64_t capacity;
+    uint64_t tag;
+    uint64_t ignore; /* bits of the tag that need not agree */
+};
+
+struct waiting_receive;
+
+struct waiting {
+    struct waiting_receive *first;
+    struct waiting_receive **end;  /* where the next one is hung; NULL: at first */
+    struct waiting_receive *spare; /* for the next one; or NULL */
+    uint32_t count;
+};
+
+bool receive_fits(const struct rx_receive *receive, uint64_t tag);
+
+/* Memory for one more. False: there is none. */
+bool waiting_hold(struct waiting *waiting, struct store *store);
+/* Gives that memory back. */
+void waiting_give_back(struct waiting *waiting, struct store *store);
+
+/* Memory is held. */
+void waiting_add(struct waiting *waiting, const struct rx_receive *receive);
+/* Takes the first out that a message of this tag fits. False: there is none. */
+bool waiting_take(struct waiting *waiting, struct store *store, uint64_t tag, struct rx_receive *receive);
+/* Takes this one out. False: it does not wait. */
+bool waiting_remove(struct waiting *waiting, struct store *store, const struct message_request *request);
+/* Takes the first out. False: none waits. */
+bool waiting_pop(struct waiting *waiting, struct store *store, struct rx_receive *receive);
+
+/* ---- auto scheme ----------------------------------------------------------------------------------- */
+
+/*
+ * `reliability = "auto"`: what this side receives shows what the path is like, and by that
+ * each message gets its scheme when its first segment is posted.
+ *
+ * Everything here is nothing when the scheme was named and does not adapt to the path: rx.automatic is NULL
+ * then. Of one that does (lh_scheme.measured) the path is measured, and nothing is planned. Until a chunk
+ * is lost nothing is planned: all messages come by the scheme that sends least. Planning takes time,
+ * which the engine measures: auto_scheme_plan() weighs one candidate while auto_scheme_planning(). It
+ * takes memory, too, which is given back when the connection is idle, but for what each size has.
+ */
+
+/* What the newest message came by, for the user. */
+struct auto_named {
+    struct lh_model_scheme scheme, other; /* without other: .other_seconds 0 */
+    double seconds, other_seconds;
+};
+
+struct auto_scheme {
+    struct path_estimate estimate;
+    struct auto_choice *choice; /* of the store; NULL: nothing was lost, or idle */
+    struct auto_kept kept;      /* of the one before */
+    struct auto_named named;
+    uint32_t newest;    /* segment of which a chunk has arrived */
+    bool any;           /* or none has */
+    lh_time arrival_ns; /* the newest poll that found anything; LH_TIME_NEVER: none did */
+    uint64_t rx_bytes;  /* of all that had arrived by then */
+    uint64_t capacity;  /* of the newest message */
+};
+
+/* rx->choice says "auto". */
+void auto_scheme_init(struct rx *rx, struct auto_scheme *memory);
+
+/* The scheme of a message whose first segment is about to be posted. */
+void auto_scheme_choose(struct rx *rx, uint64_t capacity, lh_time now, struct scheme_choice *choice);
+/* One that needs less memory for parity: what nobody named, or what was measured, is no reason to fail. */
+void auto_scheme_spare(const struct rx *rx, struct scheme_choice *choice);
+/* Whether it is time to decide for the next message. One that is decided later is decided better; but it must
+ * be in time for its clear-to-send to reach the sender before the sender has nothing left to send. */
+bool auto_scheme_may_start(const struct rx *rx);
+
+/* A segment was polled; changed: it has more chunks than before. */
+void auto_scheme_poll(struct rx *rx, struct rx_segment *segment, bool changed, lh_time now);
+/* All were; number of chunks that have come. */
+void auto_scheme_polled(struct rx *rx, uint32_t chunks, lh_time now);
+/* A segment has arrived, or can be decoded; its bitmap is still there. */
+void auto_scheme_segment_over(struct rx *rx, struct rx_segment *segment, lh_time now);
+
+/* Whether there are candidates to be weighed. */
+bool auto_scheme_planning(const struct rx *rx);
+/* Weighs one; whether there are more. */
+bool auto_scheme_plan(struct rx *rx);
+/* That took so long, until now. */
+void auto_scheme_planned(struct rx *rx, lh_time now, lh_time took_ns);
+
+void auto_scheme_give_back(struct rx *rx);
+
+/* What was chosen for the newest message, and why. */
+void auto_scheme_report(const struct rx *rx, struct lh_scheme_report *out);
 
 #endif

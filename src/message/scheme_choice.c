@@ -1,14 +1,14 @@
 /*
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "message/scheme/scheme_choice.h"
+#include "message/scheme_choice.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "schemes/auto/params.h"
+#include "schemes/auto_choice.h"
 #include "schemes/scheme_table.h"
 
 #define CODED_CHUNKS 65536u /* a code that has no parity for so many has none */

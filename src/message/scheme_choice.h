@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_MESSAGE_SCHEME_SCHEME_CHOICE_H
-#define LH_MESSAGE_SCHEME_SCHEME_CHOICE_H
+#ifndef LH_MESSAGE_SCHEME_CHOICE_H
+#define LH_MESSAGE_SCHEME_CHOICE_H
 
 #include <longhaul/connection.h>
 #include <longhaul/plan.h>

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "message/small_messages.h"
 
-#include "base/earlier.h"
-#include "message/blob.h"
-#include "message/connection.h"
-#include "message/control/number.h"
-#include "message/control/timing.h"
+#include "base/min_max.h"
+#include "control/message_control.h"
+#include "message/connection_state.h"
 #include "message/requests.h"
-#include "message/rx/deadline.h"
-#include "message/rx/messages.h"
-#include "message/rx/refuse.h"
-#include "message/tx/messages.h"
-#include "sdr/driver.h"
+#include "message/rx_messages.h"
+#include "message/tx_messages.h"
+#include "sdr/sdr_driver.h"
 
 #define RING_FIRST    32u
 #define WINDOW_BYTES  65536u /* what the socket buffer of a peer holds, whatever the path holds */

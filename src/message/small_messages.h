@@ -1,5 +1,6 @@
 /*
- * small_messages.h - small messages (wire/eager.h), which need no clear-to-send: between the machines of
+ * small_messages.h - small messages (wire/eager_packets.h), which need no clear-to-send: between the
+ * machines of
  * eager/ and the two parts. Everything under the connection's lock.
  *
  * A receive of no more than a small message is not posted below: only carriers serve it. A longer one is,
@@ -10,8 +11,7 @@
 #ifndef LH_MESSAGE_SMALL_MESSAGES_H
 #define LH_MESSAGE_SMALL_MESSAGES_H
 
-#include "message/eager/early.h"
-#include "message/eager/inbound.h"
+#include "eager/eager_rx.h"
 
 struct lh_connection;
 

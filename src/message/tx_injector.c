@@ -1,17 +1,205 @@
-/*
- * SPDX-License-Identifier: BSD-3-Clause
- */
-#include "message/tx/injector.h"
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "message/tx_injector.h"
 
 #include <assert.h>
 
-#include "base/earlier.h"
 #include "base/error.h"
-#include "base/least.h"
-#include "message/control/timing.h"
-#include "message/tx/backlog.h"
-#include "message/tx/to_receiver.h"
-#include "sdr/driver.h"
+#include "base/min_max.h"
+#include "control/message_control.h"
+#include "message/tx_state.h"
+#include "sdr/sdr_driver.h"
+
+/* ---- backlog --------------------------------------------------------------------------------------- */
+
+void backlog_on_message(struct tx *tx, struct tx_message *message)
+{
+    message->unstarted_bytes = message->bytes;
+    tx->unstarted_bytes += message->bytes;
+}
+
+static void take_unstarted(struct tx *tx, struct tx_message *message, uint64_t bytes)
+{
+    assert(bytes <= message->unstarted_bytes && bytes <= tx->unstarted_bytes);
+    message->unstarted_bytes -= bytes;
+    tx->unstarted_bytes -= bytes;
+}
+
+/* The segment that now has half of the slots behind it. That is news for a machine with parity only: another
+ * one may not be stepped without an event. */
+void backlog_on_place(struct tx *tx)
+{
+    uint32_t sequence = tx->segment_next - tx->attr->slots / 2 - 1;
+    if (sequence - tx->segment_oldest >= tx->segment_next - tx->segment_oldest)
+        return;
+    struct tx_segment *segment = tx_segment_at(tx, sequence);
+    segment->needs_step |= segment->active && segment->scheme && segment->scheme->coding;
+}
+
+void backlog_on_segment(struct tx *tx, struct tx_message *message, struct tx_segment *segment)
+{
+    take_unstarted(tx, message, lh_least(segment->bytes, message->unstarted_bytes));
+    segment->unsent = segment->scheme ? segment->chunks : 0;
+    tx->unsent_chunks += segment->unsent;
+}
+
+void backlog_on_segment_over(struct tx *tx, struct tx_segment *segment)
+{
+    assert(segment->unsent <= tx->unsent_chunks);
+    tx->unsent_chunks -= segment->unsent;
+    segment->unsent = 0;
+}
+
+void backlog_on_message_over(struct tx *tx, struct tx_message *message)
+{
+    take_unstarted(tx, message, message->unstarted_bytes);
+}
+
+void backlog_on_injected(struct tx *tx, struct tx_segment *segment, uint32_t end)
+{
+    uint32_t unsent = segment->chunks - end;
+    assert(end <= segment->chunks);
+    if (unsent >= segment->unsent)
+        return;
+    tx->unsent_chunks -= segment->unsent - unsent;
+    segment->unsent = unsent;
+}
+
+/* A clear-to-send is there, and what it takes to follow it. */
+static bool can_start(const struct tx *tx)
+{
+    struct lh_cts raw;
+    struct transfer_cts cts;
+    if (tx->unstarted_bytes == 0 || tx->start_waits ||
+        tx->segment_next - tx->segment_oldest == tx->attr->slots || tx->ending_count >= tx->attr->slots)
+        return false;
+    return lh_sdr_cts_peek(tx->qp, &raw) == 0 && transfer_cts_decode(raw.upper, &cts) == 0 && !cts.extra;
+}
+
+void backlog_view(struct tx *tx, const struct tx_segment *segment, struct lh_sender_view *view)
+{
+    uint64_t others = tx->unsent_chunks - segment->unsent;
+    uint64_t later = others + tx->unstarted_bytes / tx->attr->chunk_bytes;
+    view->later_chunks = (uint32_t)lh_least(later, UINT32_MAX);
+    view->flight_chunks = (uint32_t)lh_least(tx->in_flight_bytes / tx->attr->chunk_bytes, UINT32_MAX);
+    if (!segment->scheme->coding)
+        return;
+    view->holds_up = tx->segment_next - segment->sequence > tx->attr->slots / 2;
+    view->data_waits = others > 0 || can_start(tx);
+    tx->parity_waits |= view->data_waits;
+}
+
+void backlog_release(struct tx *tx, lh_time now, lh_time *next)
+{
+    if (!tx->parity_waits || tx->unsent_chunks > 0 || can_start(tx))
+        return;
+    tx->parity_waits = false;
+    for (uint32_t n = tx->segment_oldest; n != tx->segment_next; n++) { /* at most attr.slots */
+        struct tx_segment *segment = tx_segment_at(tx, n);
+        if (segment->active && segment->scheme && segment->scheme->coding)
+            segment->needs_step = true;
+    }
+    lh_keep_earlier(next, now);
+}
+
+/* ---- to receiver ----------------------------------------------------------------------------------- */
+
+#define QUEUED_MAX_NS    (LH_NS_PER_S / 4) /* rx_state.c wants eight in two seconds */
+#define SILENCE_FRACTION 8u
+
+static_assert((HELD_MAX & (HELD_MAX - 1)) == 0, "a ring");
+
+static struct transfer_message lengths_of(const struct tx *tx, const struct tx_segment *segment)
+{
+    struct transfer_message message = {.kind = TRANSFER_TO_RECEIVER};
+    message.body.to_receiver.segment = segment->sequence;
+    message.body.to_receiver.message = segment->message;
+    message.body.to_receiver.segment_bytes = segment->bytes;
+    message.body.to_receiver.message_bytes = tx_message_at(tx, segment->message)->bytes;
+    message.body.to_receiver.tag = tx_message_at(tx, segment->message)->tag;
+    return message;
+}
+
+/* Of the path, since the segment began. */
+static lh_time silence(const struct tx *tx, const struct tx_segment *segment, lh_time now)
+{
+    lh_time from = lh_most(tx->path->last_heard_ns, segment->began_ns);
+    return now > from ? now - from : 0;
+}
+
+/* Behind a slow link the chunks of a segment wait for long, and so may its lengths. But not as long as chunks
+ * wait where none arrives: by its lengths the receiver notices that. Where nothing is heard at all, they are
+ * announced as seldom as a machine probes (schemes/sr_timers.h). */
+static lh_time next_lengths(const struct tx *tx, const struct tx_segment *segment, lh_time now)
+{
+    lh_time refresh_ns =
+        lh_most(timing_refresh_interval(tx->path, 0), silence(tx, segment, now) / SILENCE_FRACTION);
+    return lh_least(now + refresh_ns + queue_delay_now(&tx->delay, now),
+                    segment->lengths_sent_ns + refresh_ns + QUEUED_MAX_NS);
+}
+
+static uint64_t bytes_left(const struct tx *tx)
+{
+    return tx->posted_bytes - sdr_qp_send_unsent_bytes(tx->qp);
+}
+
+static void send_now(struct tx *tx, struct tx_segment *segment, const struct transfer_message *message,
+                     lh_time now)
+{
+    control_tx_send(tx->qp, message);
+    if (segment->lengths_sent_ns == 0)
+        segment->began_ns = now;
+    segment->lengths_sent_ns = now;
+    segment->lengths_after = bytes_left(tx);
+    segment->lengths_at = next_lengths(tx, segment, now);
+}
+
+void to_receiver_lengths(struct tx *tx, struct tx_segment *segment, lh_time now)
+{
+    struct transfer_message message = lengths_of(tx, segment);
+    bool waits = queue_delay_now(&tx->delay, now) >= QUEUED_MAX_NS;
+    if (waits && segment->lengths_sent_ns != 0 && bytes_left(tx) == segment->lengths_after)
+        segment->lengths_at = now + QUEUED_MAX_NS; /* the receiver would miss what was not sent */
+    else
+        send_now(tx, segment, &message, now);
+}
+
+static bool chunks_have_left(const struct tx *tx, uint64_t after)
+{
+    return sdr_qp_send_unsent_bytes(tx->qp) <= tx->posted_bytes - after;
+}
+
+void to_receiver_send_held(struct tx *tx)
+{
+    /* At most HELD_MAX. */
+    while (tx->held_tail != tx->held_head) {
+        struct held_message *held = ring_at(&tx->held, tx->held_tail);
+        if (!chunks_have_left(tx, held->after))
+            return;
+        lh_sdr_message_send(tx->qp, held->data, held->bytes);
+        tx->held_tail++;
+    }
+}
+
+void to_receiver_scheme(struct tx *tx, struct tx_segment *segment, const uint8_t *data, uint32_t bytes,
+                        lh_time now)
+{
+    struct transfer_message message = lengths_of(tx, segment);
+    message.body.to_receiver.scheme = data;
+    message.body.to_receiver.scheme_bytes = bytes;
+    if (tx->held_head == tx->held_tail && chunks_have_left(tx, tx->posted_bytes)) {
+        send_now(tx, segment, &message, now);
+        return;
+    }
+    segment->lengths_at = next_lengths(tx, segment, now);
+    uint32_t count = tx->held_head - tx->held_tail;
+    if (count == HELD_MAX || !ring_hold(&tx->held, tx->store, tx->held_tail, count + 1))
+        return; /* lost; machines expect that */
+    struct held_message *held = ring_at(&tx->held, tx->held_head++);
+    held->after = tx->posted_bytes;
+    held->bytes = (uint32_t)transfer_encode(&message, held->data);
+}
+
+/* ---- injector -------------------------------------------------------------------------------------- */
 
 /* Waiting in the SDR layer and the fabric: 40 us at 100 Gbit/s; or that many chunks, when they are larger. */
 #define QUEUE_BYTES ((uint64_t)512 << 10)

@@ -1,5 +1,5 @@
 /*
- * sender.h - the sending part as its engine calls it (tx.h lists the files behind it).
+ * tx_sender.h - the sending part as its engine calls it (tx_state.h lists the files behind it).
  *
  * Each call may leave effects; the engine carries them out before the next one.
  *
@@ -8,7 +8,7 @@
 #ifndef LH_MESSAGE_TX_SENDER_H
 #define LH_MESSAGE_TX_SENDER_H
 
-#include "message/tx/tx.h"
+#include "message/tx_state.h"
 
 /* tx is zeroed; attr, path, coder, parity and store outlive it. The queue pair is set before the first
  * event. */
@@ -50,5 +50,21 @@ void sender_on_done(struct tx *tx, const struct transfer_message *message, lh_ti
 bool sender_has_work(const struct tx *tx);
 /* Everything that is due; lowers *next to when more is. REFUSE and refreshes of CANCEL: cancel.h. */
 void sender_step(struct tx *tx, lh_time now, lh_time *next);
+
+/* ---- cts ------------------------------------------------------------------------------------------- */
+
+/*
+ * Clear-to-sends of the receiver: each starts a segment, or opens the way for the parity
+ * of one, or is passed by.
+ *
+ * They are taken in order. One of an earlier message is passed by: its receiver posted more segments than
+ * the message needed. One of a later message waits: the receiver has ended the current one, and says so.
+ */
+
+/* Clear-to-sends of parity belong to the segment right before them, unless that is over. Whether there were
+ * any. */
+bool cts_use_parity(struct tx *tx);
+/* Starts segments as they are cleared to be sent and there is room. Lowers *next. */
+void cts_start_segments(struct tx *tx, lh_time now, lh_time *next);
 
 #endif

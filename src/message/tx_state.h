@@ -1,44 +1,124 @@
 /*
- * tx.h - the sending part of a connection: its state. What its files do with it:
+ * tx_state.h - the sending part of a connection: its state. What its files do with it:
  *
- *   sender.c       set-up, the step, messages of the receiver's machine, DONE
- *   cts.c          clear-to-sends: each starts a segment, or opens the way for parity
- *   cancel.c       CANCEL and REFUSE: messages that end early
+ *   tx_sender.c       set-up, the step, messages of the receiver's machine, DONE
+ *   tx_sender.c          clear-to-sends: each starts a segment, or opens the way for parity
+ *   tx_messages.c       CANCEL and REFUSE: messages that end early
  *   memory.c       memory of segments: parity, copies
- *   messages.c     messages to send: added, ended, retired
- *   injector.c     what a segment's machine wants done: chunks into the SDR QP
- *   to_receiver.c  TO_RECEIVER: lengths and machine messages, behind the chunks injected before
- *   queue_delay.c  how long chunks wait in the injection queue
- *   backlog.c      data that is still to be injected
- *   wait.c         what there is to wait for when nothing is injected
+ *   tx_messages.c     messages to send: added, ended, retired
+ *   tx_injector.c     what a segment's machine wants done: chunks into the SDR QP
+ *   tx_injector.c  TO_RECEIVER: lengths and machine messages, behind the chunks injected before
+ *   tx_state.c  how long chunks wait in the injection queue
+ *   tx_injector.c      data that is still to be injected
+ *   tx_state.c         what there is to wait for when nothing is injected
  *
  * Events come in with `now`; packets go down to the SDR QP in the order of the calls; what is for the engine
  * is in `effects` when a call returns.
  *
  * Timers:
  *   segment.next_ns     the one that its machine asked for; nobody is woken for it while it only moves on
- *                       with the wait of what is in the queue (queue_delay.h)
+ *                       with the wait of what is in the queue
  *   segment.lengths_at  its lengths are announced again, when nothing did for an overdue round trip
- *   message.notice      CANCEL is sent again until it is answered (control/abort.h)
+ *   message.notice      CANCEL is sent again until it is answered (message_control.h)
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_MESSAGE_TX_TX_H
-#define LH_MESSAGE_TX_TX_H
+#ifndef LH_MESSAGE_TX_STATE_H
+#define LH_MESSAGE_TX_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
 
 #include <longhaul/connection.h>
 #include <longhaul/sdr_ext.h>
+#include <longhaul/types.h>
 
-#include "message/buffer/pieces.h"
-#include "message/coding/coder.h"
-#include "message/coding/parity.h"
-#include "message/control/abort.h"
-#include "message/control/effects.h"
-#include "message/eager/outgoing.h"
-#include "message/tx/queue_delay.h"
-#include "message/tx/wait.h"
-#include "store/ring.h"
-#include "wire/transfer.h"
+#include "control/message_control.h"
+#include "eager/eager_tx.h"
+#include "message/parity_coding.h"
+#include "message/receive_buffer.h"
+#include "store/store.h"
+#include "wire/control_messages.h"
+
+/* ---- queue delay ----------------------------------------------------------------------------------- */
+
+/*
+ * How long chunks wait in the injection queue before they leave. Pure.
+ *
+ * A machine starts its timers when it asks for a chunk to be injected. Behind a slow link, or a pace, the
+ * chunk may then wait for many round trips; if its timer did not allow for that, it would be retransmitted
+ * before it was sent at all. So the delay is added to the overdue time that machines see.
+ */
+
+#define QUEUE_DELAY_MARKS 16u /* a power of two */
+
+struct queue_delay_mark {
+    uint64_t posted; /* bytes that had ever been posted, */
+    lh_time at_ns;   /* at this time at the earliest */
+};
+
+/* All zero is an empty queue. */
+struct queue_delay {
+    struct queue_delay_mark *marks; /* QUEUE_DELAY_MARKS, the owner's; NULL: nothing waits */
+    uint32_t head;
+    uint32_t tail;
+    lh_time delay_ns; /* as of since_ns; it decays after hold_ns more */
+    lh_time since_ns;
+    lh_time hold_ns; /* the owner's: how long what left may take to be acknowledged */
+};
+
+/* That many bytes have ever been posted. */
+void queue_delay_on_posted(struct queue_delay *delay, uint64_t posted, lh_time now);
+/* That many of them have left, the last of them at left_ns, which may be long ago. */
+void queue_delay_on_left(struct queue_delay *delay, uint64_t left, lh_time left_ns);
+/* The longest that recently posted bytes wait, about; never less than what still waits has waited. */
+lh_time queue_delay_now(const struct queue_delay *delay, lh_time now);
+/* Whether a timer that ends then, with the delay as it is now, moves on as time passes until the oldest that
+ * waits has left: from when that has waited longer than the timer allows for, the delay grows with time. */
+bool queue_delay_moves(const struct queue_delay *delay, lh_time expiry_ns, lh_time now);
+/* Whether the oldest that waits has left, when that many bytes have; not yet noted. */
+bool queue_delay_ends(const struct queue_delay *delay, uint64_t left);
+/* All that was posted has left long ago, or never will: the marks are not read any more. */
+static inline void queue_delay_rest(struct queue_delay *delay)
+{
+    delay->tail = delay->head;
+    delay->marks = NULL;
+}
+/* The number of the oldest that waits; another one from when it has left. */
+static inline uint32_t queue_delay_oldest(const struct queue_delay *delay)
+{
+    return delay->tail;
+}
+
+/* ---- wait ------------------------------------------------------------------------------------------ */
+
+/* What keeps the sending part from giving the SDR layer more, and for how long. Pure. */
+
+struct tx;
+
+enum tx_wait {
+    TX_WAIT_MESSAGE,         /* for lh_send() */
+    TX_WAIT_SDR,             /* for nothing: the SDR layer has chunks to send */
+    TX_WAIT_ACKNOWLEDGEMENT, /* all was sent; or a clear-to-send may be on the path */
+    TX_WAIT_WINDOW,          /* attr.window_bytes are in flight */
+    TX_WAIT_BUFFER,          /* what the peer's sockets hold, on a short path */
+    TX_WAIT_SLOTS,           /* all of them are taken */
+    TX_WAIT_RECEIVE,         /* for a clear-to-send, longer than a round trip: no receive is posted */
+    TX_WAITS,
+};
+
+/* All zero: nothing noted yet. */
+struct tx_waits {
+    enum tx_wait now;
+    lh_time since_ns; /* 0: before the first message */
+    lh_time cts_ns;   /* a clear-to-send is waited for since then; 0: none is */
+    lh_time ns[TX_WAITS];
+};
+
+/* Notes what it is from now on; to be called in each round. Time before the first message does not count. */
+void tx_wait_note(struct tx *tx, lh_time now);
+
+/* ---- tx -------------------------------------------------------------------------------------------- */
 
 #define HELD_MAX 64u /* machine messages that wait behind chunks; a power of two */
 

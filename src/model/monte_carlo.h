@@ -11,10 +11,9 @@
 
 #include <stddef.h>
 
-#include "model/predictor.h"
+#include <longhaul/types.h>
 
-#define MODEL_THREADS_MAX 256u
-#define MODEL_BLOCK       128u
+#include "model/predictor.h"
 
 struct model_job {
     double (*draw)(const void *context, struct lh_prng *prng, void *scratch);
@@ -32,5 +31,20 @@ int model_sample(const struct model_prediction *prediction, uint64_t seed, uint3
 int model_sample_collective(const struct model_prediction *prediction, enum lh_model_collective kind,
                             uint32_t datacenters, uint64_t seed, uint32_t threads, double *seconds,
                             size_t count);
+
+/* ---- delay summary --------------------------------------------------------------------------------- */
+
+/* A row of times in a few numbers. */
+
+struct model_delays {
+    size_t samples;
+    lh_time minimum_ns, p50_ns, p99_ns, maximum_ns; /* values that were measured: nearest rank */
+    lh_time mean_ns;
+    lh_time jitter_ns; /* mean distance of a sample from the one before (RFC 5481's IPDV, without sign) */
+};
+
+/* Of times of at most LH_LINK_TIME_MAX, in the order in which they were measured; sorts them. Without
+ * samples all is zero. */
+struct model_delays model_delays_of(lh_time *samples_ns, size_t count);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * repeat.h - selective repeat: how long after its last chunk was first injected a message is whole.
+ * repeat_model.h - selective repeat: how long after its last chunk was first injected a message is whole.
  *
  * SDR-RDMA paper, section 4.2.2 and appendix A. Chunk i of M starts at i T_inj, each loss of it costs
  * O = RTO + T_inj: X_i = i T_inj + O (Y_i - 1), and the message takes max X_i. The unit of time here is
@@ -25,14 +25,16 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_MODEL_REPEAT_H
-#define LH_MODEL_REPEAT_H
+#ifndef LH_MODEL_REPEAT_MODEL_H
+#define LH_MODEL_REPEAT_MODEL_H
 
-#include "model/loss.h"
+#include <longhaul/model.h>
+
+#include "base/prng.h"
+#include "model/loss_model.h"
 
 /* A chunk's loss of at most MODEL_CHUNK_LOSS_MAX and 10^15 chunks need fewer. */
-#define MODEL_LEVELS_MAX     8192u
-#define MODEL_CHUNK_LOSS_MAX 0.99
+#define MODEL_LEVELS_MAX 8192u
 
 struct model_repeat {
     double overhead; /* O, in T_inj; at least 1 */
@@ -62,5 +64,63 @@ double model_repeat_excess_until(const struct model_repeat *repeat, double chunk
 double model_repeat_cdf(const struct model_repeat *repeat, double chunks, double s);
 /* The smallest excess that is not exceeded with the chance `share`, 0 to below 1. */
 double model_repeat_quantile(const struct model_repeat *repeat, double chunks, double share);
+
+/* ---- repeat sampler -------------------------------------------------------------------------------- */
+
+/*
+ * Completion times of selective repeat, one after another, by drawing only
+ * what is lost.
+ */
+
+/* Excess over M T_inj in T_inj. From the last chunk backwards: the later a chunk started, the
+ * fewer losses make it the last to arrive. Only those chunks are looked for that have been lost often
+ * enough to be later than the latest so far, so few are. */
+double model_draw_repeat(const struct model_repeat *repeat, double log_loss, double chunks,
+                         struct lh_prng *prng);
+/* The same on a link that loses in bursts: bursts of lost chunks, of these what is lost again, and so on.
+ * Each transmission of the message meets bursts of its own. */
+double model_draw_repeat_bursts(const struct model_repeat *repeat, const struct model_loss *loss,
+                                double chunks, struct lh_prng *prng);
+
+/* ---- message --------------------------------------------------------------------------------------- */
+
+/* A message on a path: its chunks, the times they take, what is lost; checked. */
+
+struct model_message {
+    double chunks;  /* M */
+    double packets; /* of the message */
+    double
+        inject_s; /* T_inj: of a chunk; M T_inj is what the message takes, though its last may be shorter */
+    double packet_inject_s;
+    double rtt_s;
+    double rto_s;     /* from an injection that is lost to the next; behind the first, see first_s */
+    double first_s;   /* the same behind the first injection of a chunk */
+    double repairs_s; /* what repairs take of the link before the last first injection */
+    double window_s;  /* of reordering */
+    bool longhaul;    /* Longhaul's timing, not the paper's: sets first_s, repairs_s, window_s */
+    double message_wire_bytes; /* all packets once */
+    double ideal_s;
+    struct model_loss loss;
+};
+
+/* By the paper's timing, with a timeout of rto_rtts round trips. -LH_EINVAL, -LH_ERANGE: the path is
+ * invalid, or loses too much for the model. */
+int model_message_of(const struct lh_model_path *path, double rto_rtts, struct model_message *message);
+/* Bytes of a segment, whole chunks: the message is cut into these, and a last one that may be shorter. */
+uint64_t model_message_segment(const struct lh_model_path *path);
+/* O = RTO + T_inj, in T_inj. */
+double model_message_overhead(const struct model_message *message);
+/* Selective repeat of the whole message. */
+void model_message_repeat(const struct model_message *message, struct model_repeat *repeat);
+/* Without a loss of the last chunks: M T, what is repeated meanwhile, RTT. */
+double model_message_whole(const struct model_message *message);
+
+/* ---- series ---------------------------------------------------------------------------------------- */
+
+/* The geometric series that the model's closed sums are made of. */
+
+/* Sum over j = 0 ... count - 1 of 1 - exp(first + j * rise), to 12 digits however small it is. count is whole
+ * and may be large; first, rise >= 0 and first + (count - 1) * rise <= 0 but for rounding. */
+double model_series_missing(double first, double rise, double count);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * exchange.h - how the two sides of a connection learn the blobs of their inner connections, which serve
+ * onesided_exchange.h - how the two sides of a connection learn the blobs of their inner connections,
+ * which serve
  * one-sided operations. Pure.
  *
  * A side opens its inner connection when its user exposes memory or starts an operation, and sends the
@@ -11,12 +12,15 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_MESSAGE_ONESIDED_EXCHANGE_H
-#define LH_MESSAGE_ONESIDED_EXCHANGE_H
+#ifndef LH_ONESIDED_ONESIDED_EXCHANGE_H
+#define LH_ONESIDED_ONESIDED_EXCHANGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
 
 #include <longhaul/types.h>
 
-#include "wire/onesided.h"
+#include "wire/eager_packets.h"
 
 struct exchange {
     bool open;     /* this side has a blob */
@@ -51,5 +55,37 @@ bool exchange_next(const struct exchange *exchange, uint32_t operations, lh_time
 /* That one was sent; it is sent again after the interval. */
 void exchange_on_sent(struct exchange *exchange, const struct onesided_exchange *message,
                       lh_time interval_ns, lh_time now);
+
+/* ---- regions --------------------------------------------------------------------------------------- */
+
+/*
+ * The memory of one connection that its peer may write to or read from, by key. Pure.
+ *
+ * A key has the place of its region in its lowest bits, and the caller's random number in the others. It is
+ * never used again.
+ */
+
+#define REGIONS_MAX 1024u /* a power of two: LH_REGIONS_MAX */
+
+struct region {
+    uint64_t key;
+    uint64_t bytes;
+    uint32_t access; /* bits of enum lh_access */
+};
+
+/* All zero: none. */
+struct regions {
+    struct region *places[REGIONS_MAX];
+    uint32_t count;
+};
+
+/* Gives the region a key. False: REGIONS_MAX are there. */
+bool regions_add(struct regions *regions, struct region *region, uint64_t random);
+void regions_remove(struct regions *regions, const struct region *region);
+/* The region of a key that the peer names; else NULL. */
+struct region *regions_find(const struct regions *regions, uint64_t key);
+/* Whether the peer may do this: 0, or a positive lh_error: LH_EKEY (no such region; not this access) or
+ * LH_ERANGE. region: may be NULL. */
+int region_check(const struct region *region, uint32_t access, uint64_t offset, uint64_t bytes);
 
 #endif

@@ -1,23 +1,26 @@
 /*
- * plan_list.h - what the planner weighs: schemes with parameters, and sizes of chunks.
+ * planner.h - the planner, for its other parts.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_PLAN_PLAN_LIST_H
-#define LH_PLAN_PLAN_LIST_H
+#ifndef LH_PLAN_PLANNER_H
+#define LH_PLAN_PLANNER_H
 
 #include <longhaul/plan.h>
 
-#include "model/scheme_entry.h"
+#include "model/predictor.h"
+
+/* lh_plan_make(3), for messages by themselves or for those of a stream. */
+int plan_make(const struct lh_plan_question *question, bool stream, struct lh_plan *plan);
+
+/* ---- plan list ------------------------------------------------------------------------------------- */
+
+/* What the planner weighs: schemes with parameters, and sizes of chunks. */
 
 /* Chunks of 1, 4, 16 and 64 packets. Larger ones are lost too easily, and smaller steps differ little. */
 #define PLAN_CHUNKS 4u
 /* Schemes of one size of chunks. */
 #define PLAN_SCHEMES_MAX (LH_PLAN_CHOICES_MAX / PLAN_CHUNKS)
-
-/* Shares and cores are compared as they are shown: 0.1 %, 0.1 core. */
-#define PLAN_SHARE_STEPS 1000
-#define PLAN_CORE_STEPS  10
 
 /* Sizes of chunks that come into question, the largest first, into out[PLAN_CHUNKS]; returns how many. The
  * last is the question's own, or one packet. */

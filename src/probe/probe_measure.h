@@ -1,16 +1,12 @@
 /*
- * session.h - what the measurements of a probe share, on the side that measures.
+ * probe_measure.h - what the measurements of a probe share, on the side that measures.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_PROBE_SESSION_H
-#define LH_PROBE_SESSION_H
+#ifndef LH_PROBE_PROBE_MEASURE_H
+#define LH_PROBE_PROBE_MEASURE_H
 
-#include "probe/message.h"
-#include "probe/port.h"
-
-/* How long the server may take for a message, besides the round trip. */
-#define PROBE_TIMEOUT_NS (10 * LH_NS_PER_S)
+#include "probe/probe_port.h"
 
 struct probe_session {
     struct lh_probe_attr attr;
@@ -22,12 +18,44 @@ struct probe_session {
     struct lh_probe_result *result;
 };
 
-/* How long after the last packet was sent the last of them may come, once round trips are known. */
-lh_time probe_session_drain_ns(const struct probe_session *session);
-/* A packet of the current round. */
-struct port_packet probe_session_packet(const struct probe_session *session, enum probe_packet_kind kind,
-                                        uint32_t number, uint32_t flow, uint32_t bytes, lh_time now);
-/* 0 while the server is there; -LH_EPEER once its TCP connection has closed. */
-int probe_session_check_server(const struct probe_session *session);
+/* ---- rtt ------------------------------------------------------------------------------------------- */
+
+/* Measures round trips of small packets. */
+
+/* Fills in its part of the result. 0, or the error that ends the probe. */
+int probe_measure_rtt(struct probe_session *session);
+
+/* ---- mtu ------------------------------------------------------------------------------------------- */
+
+/* Measures the path's MTU, and the RoCE MTU that fits it. */
+
+/* Fills in its part of the result. 0, or the error that ends the probe. */
+int probe_measure_mtu(struct probe_session *session);
+
+/* ---- loss ------------------------------------------------------------------------------------------ */
+
+/* Measures loss, reordering and duplication of each payload size. */
+
+/* Fills in its part of the result. 0, or the error that ends the probe. */
+int probe_measure_loss(struct probe_session *session);
+
+/* ---- rate ------------------------------------------------------------------------------------------ */
+
+/* Measures the rate that the path delivers. */
+
+/* Fills in its part of the result. 0, or the error that ends the probe. */
+int probe_measure_rate(struct probe_session *session);
+
+/* ---- probe client ---------------------------------------------------------------------------------- */
+
+/* The client of a probe: checks what is asked for, reaches the server, runs the measurements in order. */
+
+/* ---- remember -------------------------------------------------------------------------------------- */
+
+/* Leaves what a probe measured to connections over the same path. */
+
+/* Writes rate and round trip into attr.path_file, where there is one and the rate is that of the path or of
+ * the hosts. Failure is no error. */
+void probe_remember(const struct probe_session *session);
 
 #endif

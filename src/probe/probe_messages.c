@@ -1,11 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "probe/message.h"
+#include "probe/probe_messages.h"
 
 #include <assert.h>
 #include <string.h>
 
-#include "base/big_endian.h"
+#include <longhaul/probe.h>
+
+#include "base/bytes.h"
 #include "base/error.h"
+#include "launch/tcp.h"
+#include "model/loss_model.h"
+
+/* ---- message --------------------------------------------------------------------------------------- */
+
+#define PROBE_MESSAGE_MAGIC   0x4C485054u /* "LHPT" */
+#define PROBE_MESSAGE_VERSION 1u
+_Static_assert(PROBE_REPORT_NUMBERS <= PROBE_NUMBERS_MAX, "a report fits a message");
 
 #define ANY UINT64_MAX
 /* Limit of a kernel's counters and of sums of extents: far from overflow. */
@@ -159,4 +169,82 @@ void probe_message_set_runs(struct probe_message *report, const struct model_los
     _Static_assert(sizeof numbers / sizeof *numbers == PROBE_REPORT_FLOW_LOST - PROBE_REPORT_RUNS,
                    "as many as the message has places");
     memcpy(&report->numbers[PROBE_REPORT_RUNS], numbers, sizeof numbers);
+}
+
+/* ---- message io ------------------------------------------------------------------------------------ */
+
+int probe_message_write(int fd, const struct probe_message *message, lh_time deadline)
+{
+    uint8_t wire[PROBE_MESSAGE_BYTES_MAX];
+    return tcp_write(fd, wire, probe_message_encode(message, wire), deadline);
+}
+
+int probe_message_read(int fd, struct probe_message *message, lh_time deadline)
+{
+    uint8_t wire[PROBE_MESSAGE_BYTES_MAX];
+    size_t bytes;
+    int error = tcp_read(fd, wire, PROBE_MESSAGE_HEADER_BYTES, deadline);
+    if (error == 0)
+        error = probe_message_header(wire, &bytes);
+    if (error == 0)
+        error =
+            tcp_read(fd, wire + PROBE_MESSAGE_HEADER_BYTES, bytes - PROBE_MESSAGE_HEADER_BYTES, deadline);
+    return error != 0 ? error : probe_message_decode(wire, bytes, message);
+}
+
+int probe_message_read_type(int fd, enum probe_message_type type, struct probe_message *message,
+                            lh_time deadline)
+{
+    struct probe_message got;
+    int error = probe_message_read(fd, &got, deadline);
+    if (error != 0)
+        return error;
+    if (got.type == PROBE_REFUSE)
+        return lh_fail(LH_EPEER, "server: %s", got.text);
+    if (got.type != type)
+        return lh_fail(LH_EPROTOCOL, "unexpected message type %d (expected %d)", got.type, type);
+    *message = got;
+    return 0;
+}
+
+/* ---- packet ---------------------------------------------------------------------------------------- */
+
+#define PROBE_PACKET_MAGIC   0x4C485055u /* "LHPU" */
+#define PROBE_PACKET_VERSION 1u
+_Static_assert(LH_PROBE_PAYLOAD_MIN >= PROBE_HEADER_BYTES, "every packet holds its header");
+
+void probe_packet_encode(const struct probe_packet *packet, uint8_t *out)
+{
+    assert(packet->bytes >= PROBE_HEADER_BYTES && packet->bytes <= PROBE_UDP_PAYLOAD_MAX);
+    lh_put_be32(out, PROBE_PACKET_MAGIC);
+    out[4] = PROBE_PACKET_VERSION;
+    out[5] = (uint8_t)packet->kind;
+    lh_put_be16(out + 6, packet->flow);
+    lh_put_be64(out + 8, packet->token);
+    lh_put_be32(out + 16, packet->round);
+    lh_put_be32(out + 20, packet->number);
+    lh_put_be64(out + 24, packet->sent_ns);
+    lh_put_be32(out + 32, packet->bytes);
+    lh_put_be32(out + 36, packet->held_ns);
+}
+
+bool probe_packet_decode(const uint8_t *data, size_t bytes, struct probe_packet *packet)
+{
+    if (bytes < PROBE_HEADER_BYTES || bytes > PROBE_UDP_PAYLOAD_MAX)
+        return false;
+    if (lh_get_be32(data) != PROBE_PACKET_MAGIC || data[4] != PROBE_PACKET_VERSION)
+        return false;
+    if (data[5] < PROBE_PING || data[5] > PROBE_DATA || lh_get_be32(data + 32) != bytes)
+        return false;
+    *packet = (struct probe_packet){
+        .kind = (enum probe_packet_kind)data[5],
+        .flow = lh_get_be16(data + 6),
+        .token = lh_get_be64(data + 8),
+        .round = lh_get_be32(data + 16),
+        .number = lh_get_be32(data + 20),
+        .sent_ns = lh_get_be64(data + 24),
+        .bytes = (uint32_t)bytes,
+        .held_ns = lh_get_be32(data + 36),
+    };
+    return true;
 }

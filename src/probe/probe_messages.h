@@ -1,5 +1,5 @@
 /*
- * message.h - messages between the two sides of a probe, over TCP. Pure but for its error texts.
+ * probe_messages.h - messages between the two sides of a probe, over TCP. Pure but for its error texts.
  *
  * Frame, all integers big-endian: magic 4 | version 1 | type 1 | numbers 2 | text bytes 2 | zero 2, then
  * that many numbers of 8 bytes, then the text. Each type has a fixed count of numbers, each number a range:
@@ -11,15 +11,13 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_PROBE_MESSAGE_H
-#define LH_PROBE_MESSAGE_H
+#ifndef LH_PROBE_PROBE_MESSAGES_H
+#define LH_PROBE_PROBE_MESSAGES_H
 
 #include <longhaul/probe.h>
 
-#include "model/loss_runs.h"
+#include "model/loss_model.h"
 
-#define PROBE_MESSAGE_MAGIC        0x4C485054u /* "LHPT" */
-#define PROBE_MESSAGE_VERSION      1u
 #define PROBE_MESSAGE_HEADER_BYTES 12u
 #define PROBE_NUMBERS_MAX          40u
 #define PROBE_TEXT_MAX             383u /* a link's text without its final zero */
@@ -56,7 +54,6 @@ enum {
     PROBE_REPORT_FLOW_LOST = PROBE_REPORT_RUNS + 6, /* of each flow */
     PROBE_REPORT_NUMBERS = PROBE_REPORT_FLOW_LOST + LH_PROBE_FLOWS_MAX,
 };
-_Static_assert(PROBE_REPORT_NUMBERS <= PROBE_NUMBERS_MAX, "a report fits a message");
 
 /* A flow may take as long as a probe, and its last packet this long to arrive. */
 #define PROBE_DRAIN_MAX_NS (10 * LH_NS_PER_S)
@@ -77,5 +74,58 @@ int probe_message_decode(const uint8_t *data, size_t bytes, struct probe_message
 /* The loss runs of a REPORT. */
 struct model_loss_runs probe_message_runs(const struct probe_message *report);
 void probe_message_set_runs(struct probe_message *report, const struct model_loss_runs *runs);
+
+/* ---- message io ------------------------------------------------------------------------------------ */
+
+/* Messages of a probe over TCP, whole ones, with deadlines. */
+
+/* -LH_EPEER, -LH_ETIMEDOUT. */
+int probe_message_write(int fd, const struct probe_message *message, lh_time deadline);
+/* Also what probe_message_decode() returns. */
+int probe_message_read(int fd, struct probe_message *message, lh_time deadline);
+/* One of that type, or the reason of a REFUSE as -LH_EPEER. */
+int probe_message_read_type(int fd, enum probe_message_type type, struct probe_message *message,
+                            lh_time deadline);
+
+/* ---- packet ---------------------------------------------------------------------------------------- */
+
+/*
+ * The UDP packets of a probe: encode and decode, nothing else. All integers big-endian.
+ *
+ *   0 magic 4 | 4 version 1 | 5 kind 1 | 6 flow 2 | 8 token 8 | 16 round 4 | 20 number 4 | 24 sent_ns 8 |
+ *   32 bytes 4 | 36 held_ns 4 | fill up to `bytes`, which no receiver reads
+ *
+ * The server picks a random token for each run and sends it over TCP: who has no TCP connection to it gets no
+ * answer. No answer is longer than what it answers.
+ */
+
+#define PROBE_HEADER_BYTES 40u
+
+/* The longest UDP payload of IP: 65535 less IPv4 and UDP header (IPv6: a little more, not used). */
+#define PROBE_UDP_PAYLOAD_MAX 65507u
+
+enum probe_packet_kind {
+    PROBE_PING = 1,  /* answered with PONG */
+    PROBE_PONG = 2,  /* round, number and sent_ns of the PING; held_ns: from its arrival to this */
+    PROBE_WHOLE = 3, /* of a size that is tried; answered with CAME */
+    PROBE_CAME = 4,  /* round, number and sent_ns of the WHOLE */
+    PROBE_DATA = 5,  /* of a flow; counted */
+};
+
+struct probe_packet {
+    enum probe_packet_kind kind;
+    uint16_t flow;
+    uint64_t token;
+    uint32_t round;  /* which measurement it belongs to */
+    uint32_t number; /* within the round, over all flows */
+    lh_time sent_ns; /* the client's clock */
+    uint32_t bytes;  /* UDP payload, with this header */
+    uint32_t held_ns;
+};
+
+/* Writes PROBE_HEADER_BYTES. */
+void probe_packet_encode(const struct probe_packet *packet, uint8_t *out);
+/* Of a datagram of `bytes` of which at least the header, or all, was read. False: not such a packet. */
+bool probe_packet_decode(const uint8_t *data, size_t bytes, struct probe_packet *packet);
 
 #endif

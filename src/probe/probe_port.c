@@ -1,19 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "probe/port.h"
+#include "probe/probe_port.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <poll.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/earlier.h"
 #include "base/error.h"
+#include "base/link_spec.h"
+#include "base/min_max.h"
 #include "launch/tcp.h"
+#include "link/link_timeline.h"
+#include "probe/probe_messages.h"
+
+/* ---- port ------------------------------------------------------------------------------------------ */
 
 #define IPV4_AND_UDP_BYTES 28u
 #define IPV6_AND_UDP_BYTES 48u
@@ -412,4 +419,21 @@ bool probe_port_wait(const struct probe_port *port, int other_fd, lh_time until_
     struct timespec timeout = {(time_t)(span / LH_NS_PER_S), (long)(span % LH_NS_PER_S)};
     int ready = ppoll(fds, port->flows + 1, &timeout, NULL);
     return ready > 0 && fds[0].revents != 0;
+}
+
+/* ---- host drops ------------------------------------------------------------------------------------ */
+
+uint64_t host_drops_of_stack(void)
+{
+    FILE *file = fopen("/proc/net/softnet_stat", "re");
+    uint64_t sum = 0;
+    char line[512];
+    unsigned dropped;
+    if (file == NULL)
+        return 0;
+    while (fgets(line, sizeof line, file) != NULL) /* a line a CPU */
+        if (sscanf(line, "%*x %x", &dropped) == 1)
+            sum += dropped;
+    fclose(file);
+    return sum;
 }

@@ -1,7 +1,7 @@
 /*
- * port.h - the UDP sockets of one side of a probe, behind its end of the emulated link.
+ * probe_port.h - the UDP sockets of one side of a probe, behind its end of the emulated link.
  *
- * A packet that is sent first meets its fate (base/link_fate.h), as on any fabric; what arrives in the end
+ * A packet that is sent first meets its fate (base/link_spec.h), as on any fabric; what arrives in the end
  * waits here until it is due. A damaged packet does not arrive: UDP's checksum would catch it. Of a packet
  * only the header is kept: what fills it up is the same for all.
  *
@@ -10,15 +10,15 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_PROBE_PORT_H
-#define LH_PROBE_PORT_H
+#ifndef LH_PROBE_PROBE_PORT_H
+#define LH_PROBE_PROBE_PORT_H
 
 #include <netinet/in.h>
+#include <stdint.h>
 
-#include "base/link_fate.h"
-#include "link/ring_store.h"
-#include "link/timeline.h"
-#include "probe/packet.h"
+#include "base/link_spec.h"
+#include "link/link_timeline.h"
+#include "probe/probe_messages.h"
 
 #define PORT_BATCH 32u
 
@@ -86,5 +86,13 @@ uint32_t probe_port_receive(struct probe_port *port, uint64_t token, struct port
 /* Waits until a packet comes, the other descriptor (or -1) is readable, or that moment. Whether the other
  * descriptor is. */
 bool probe_port_wait(const struct probe_port *port, int other_fd, lh_time until_ns);
+
+/* ---- host drops ------------------------------------------------------------------------------------ */
+
+/* What the kernel of this machine dropped of what it had received: no fault of the path. */
+
+/* Packets that found the backlog of a CPU full, before any socket, since the machine was started: of all
+ * programs (second column of /proc/net/softnet_stat). 0 where the kernel does not report it. */
+uint64_t host_drops_of_stack(void);
 
 #endif

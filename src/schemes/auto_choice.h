@@ -1,5 +1,5 @@
 /*
- * choice.h - `auto`: which scheme a message comes by, asked of the model, remembered by size.
+ * auto_choice.h - `auto`: which scheme a message comes by, asked of the model, remembered by size.
  *
  * Each answer is at hand: for sizes that were asked before it is looked up. A new size gets the answer of
  * the nearest one that is known, at first the plainest scheme; a *job* weighs the candidates meanwhile, one
@@ -27,7 +27,6 @@
 #define AUTO_CHOICE_CANDIDATES 32u
 #define AUTO_CHOICE_CLASSES    257u /* of sizes, each remembered: four an octave, and no 0 */
 #define AUTO_CHOICE_REST       20u  /* times as long as a job took there is no other */
-#define AUTO_CHOICE_BETTER     0.05 /* share of the time by which another scheme must be faster */
 
 struct auto_candidate {
     const struct lh_scheme *scheme;
@@ -110,5 +109,12 @@ bool auto_choice_work(struct auto_choice *choice);
 void auto_choice_worked(struct auto_choice *choice, lh_time now, lh_time took_ns);
 /* What is known of messages of about that size; NULL: nothing was planned for them. */
 const struct auto_answer *auto_choice_answer(const struct auto_choice *choice, uint64_t message_bytes);
+
+/* ---- params ---------------------------------------------------------------------------------------- */
+
+/* The parameters of `auto`. */
+
+/* The text behind "auto,": "" or "by=mean|p50|p99|p999,overhead=SHARE". -LH_EINVAL. */
+int auto_params_parse(const char *text, enum lh_plan_by *by, double *max_overhead);
 
 #endif

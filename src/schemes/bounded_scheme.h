@@ -1,17 +1,27 @@
 /*
- * missing.h - what a segment lacks that is sent once and then ended, and when it lacks nothing.
- *
- * All data is sent first, then the parity (schemes/ec/layout.h). With r rows of its parity a submessage
- * lacks what it lost when that is more than they can repair, and nothing else. Of a chunk of several
- * packets only those that were lost are missing.
+ * bounded_scheme.h - bounded completion in the table of schemes.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_SCHEMES_BOUNDED_MISSING_H
-#define LH_SCHEMES_BOUNDED_MISSING_H
+#ifndef LH_SCHEMES_BOUNDED_SCHEME_H
+#define LH_SCHEMES_BOUNDED_SCHEME_H
 
-#include "model/message.h"
-#include "schemes/ec/partial_arrival.h"
+#include "model/predictor.h"
+#include "model/repeat_model.h"
+#include "schemes/ec_arrival_model.h"
+
+extern const struct lh_scheme bounded_scheme;
+extern const struct scheme_entry bounded_entry;
+
+/* ---- missing --------------------------------------------------------------------------------------- */
+
+/*
+ * What a segment lacks that is sent once and then ended, and when it lacks nothing.
+ *
+ * All data is sent first, then the parity (schemes/ec_layout.h). With r rows of its parity a submessage
+ * lacks what it lost when that is more than they can repair, and nothing else. Of a chunk of several
+ * packets only those that were lost are missing.
+ */
 
 struct bounded_missing {
     struct model_loss loss;

@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "schemes/ec/params.h"
+#include "schemes/ec_layout.h"
 
 #include <assert.h>
 #include <string.h>
 
-#include "base/big_endian.h"
-#include "base/decimal.h"
+#include <longhaul/code.h>
+#include <longhaul/scheme.h>
+
+#include "base/bytes.h"
 #include "base/error.h"
+#include "base/units.h"
+
+/* ---- params ---------------------------------------------------------------------------------------- */
+
+#define EC_BETA_DEFAULT_HUNDREDTHS 50u    /* half a round trip, paper section 4.2.3 */
+#define EC_BETA_MAX_HUNDREDTHS     10000u /* 100 round trips */
 
 #define EC_SPREAD_MAX 65535u
 
@@ -251,3 +259,241 @@ uint32_t ec_fresh_rows(const struct ec_params *params)
         fresh = EC_ROWS_MAX - params->k - params->m;
     return fresh;
 }
+
+/* ---- layout ---------------------------------------------------------------------------------------- */
+
+static uint32_t smaller(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint32_t ceil_div(uint32_t a, uint32_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+static uint32_t places_of(const struct ec_params *params, uint32_t chunks)
+{
+    return chunks <= 1 ? 0 : params->m + ec_fresh_rows(params);
+}
+
+/* A block is whole groups, so blocks do not matter. */
+static uint32_t groups_of(const struct ec_params *params, uint32_t chunks)
+{
+    return ceil_div(chunks, params->k);
+}
+
+uint32_t ec_groups(const uint8_t params[LH_SCHEME_PARAMS], uint32_t chunks)
+{
+    struct ec_params read = ec_params_of(params);
+    return groups_of(&read, chunks);
+}
+
+uint32_t ec_extra_chunks(const uint8_t params[LH_SCHEME_PARAMS], uint32_t chunks)
+{
+    struct ec_params read = ec_params_of(params);
+    uint64_t extra = (uint64_t)groups_of(&read, chunks) * places_of(&read, chunks);
+    return extra > UINT32_MAX ? UINT32_MAX : (uint32_t)extra;
+}
+
+uint32_t ec_transfer_chunks_max(const uint8_t params[LH_SCHEME_PARAMS], uint32_t slot_chunks)
+{
+    struct ec_params read = ec_params_of(params);
+    if (slot_chunks <= 1)
+        return 0;
+    uint64_t fit = (uint64_t)(slot_chunks / places_of(&read, slot_chunks)) * read.k;
+    return fit < slot_chunks ? (uint32_t)fit : slot_chunks;
+}
+
+struct ec_layout ec_layout_of(const uint8_t params[LH_SCHEME_PARAMS], uint32_t chunks)
+{
+    struct ec_layout layout = {.params = ec_params_of(params), .chunks = chunks};
+    layout.groups = groups_of(&layout.params, chunks);
+    layout.places = places_of(&layout.params, chunks);
+    assert((uint64_t)layout.groups * layout.places < UINT32_MAX);
+    uint32_t spread = layout.params.spread;
+    bool one_block = spread == 0 || spread >= layout.groups;
+    layout.block_groups = one_block ? layout.groups : spread;
+    layout.block_chunks = one_block ? chunks : spread * layout.params.k;
+    assert(layout.block_chunks <= chunks);
+    return layout;
+}
+
+uint32_t ec_layout_extra(const struct ec_layout *layout)
+{
+    return layout->groups * layout->places;
+}
+
+static uint32_t rows_of(const struct ec_params *params, uint32_t size)
+{
+    if (params->kind == EC_XOR)
+        return smaller(params->m, size);
+    return size == params->k ? params->m : smaller(params->m, size + 1);
+}
+
+struct ec_block ec_layout_block(const struct ec_layout *layout, uint32_t first_group)
+{
+    assert(first_group < layout->groups && first_group % layout->block_groups == 0);
+    struct ec_block block = {.first_group = first_group, .first_place = first_group * layout->places};
+    block.first_chunk = first_group / layout->block_groups * layout->block_chunks;
+    block.chunks = smaller(layout->block_chunks, layout->chunks - block.first_chunk);
+    block.groups = ceil_div(block.chunks, layout->params.k);
+    block.size = ceil_div(block.chunks, block.groups);
+    block.rows = layout->places == 0 ? 0 : rows_of(&layout->params, block.size);
+    block.parity = block.rows * block.groups;
+    /* xor: a group that is shorter than the rows leaves out its last. */
+    if (layout->params.kind == EC_XOR && block.rows == block.size)
+        block.parity -= block.size * block.groups - block.chunks;
+    assert(block.size <= layout->params.k && block.parity <= block.groups * layout->places);
+    return block;
+}
+
+struct ec_group ec_layout_group(const struct ec_layout *layout, uint32_t group)
+{
+    assert(group < layout->groups);
+    uint32_t inside = group % layout->block_groups;
+    struct ec_block block = ec_layout_block(layout, group - inside);
+    struct ec_group of = {
+        .first_chunk = block.first_chunk + inside,
+        .first_place = block.first_place + inside,
+        .stride = block.groups,
+        .size = ceil_div(block.chunks - inside, block.groups),
+        .rows = block.rows,
+    };
+    if (layout->params.kind == EC_XOR)
+        of.rows = smaller(of.rows, of.size);
+    assert(of.size >= 1 && of.first_chunk + (of.size - 1) * of.stride < layout->chunks);
+    return of;
+}
+
+/* ---- coding ---------------------------------------------------------------------------------------- */
+
+static_assert((int)EC_XOR == (int)LH_CODE_XOR && (int)EC_MDS == (int)LH_CODE_MDS, "the same numbers");
+
+/* A group, and how much of each of its chunks there is. */
+struct ec_part {
+    struct ec_layout layout;
+    struct ec_group group;
+    size_t tail; /* bytes of its last chunk */
+};
+
+static struct ec_part part_of(const struct lh_coding *coding, uint32_t group)
+{
+    struct ec_part part = {.layout = ec_layout_of(coding->params, coding->chunks),
+                           .tail = coding->chunk_bytes};
+    part.group = ec_layout_group(&part.layout, group);
+    uint32_t last = part.group.first_chunk + (part.group.size - 1) * part.group.stride;
+    if (last == coding->chunks - 1)
+        part.tail = coding->bytes - (uint64_t)last * coding->chunk_bytes;
+    assert(part.tail >= 1 && part.tail <= coding->chunk_bytes);
+    return part;
+}
+
+static size_t chunk_at(const struct lh_coding *coding, const struct ec_part *part, uint32_t position)
+{
+    return (size_t)(part->group.first_chunk + position * part->group.stride) * coding->chunk_bytes;
+}
+
+static uint8_t *row_at(const struct lh_coding *coding, const struct ec_part *part, uint32_t row)
+{
+    return coding->extra +
+           (size_t)(part->group.first_place + row * part->group.stride) * coding->chunk_bytes;
+}
+
+/* The code of the first `size` chunks of the group: all, or without the last. With xor a class can be left
+ * without data then; it has no row. */
+static struct lh_code code_of(const struct ec_part *part, uint32_t size)
+{
+    uint32_t rows = ec_group_rows_max(&part->layout, &part->group);
+    if (part->layout.params.kind == EC_XOR && rows > size)
+        rows = size;
+    return (struct lh_code){(enum lh_code_kind)part->layout.params.kind, size, rows};
+}
+
+/* ---- encoding ---------------------------------------------------------------------------------------- */
+
+/* Rows of columns from … to - 1, of the group's first `size` chunks. */
+static void encode_columns(const struct lh_coding *coding, const struct ec_part *part, uint32_t size,
+                           uint32_t first_row, uint32_t rows, size_t from, size_t to)
+{
+    const void *data[EC_ROWS_MAX];
+    void *parity[EC_ROWS_MAX];
+    struct lh_code code = code_of(part, size);
+    uint32_t coded = 0;
+    for (uint32_t p = 0; p < size; p++)
+        data[p] = coding->message + chunk_at(coding, part, p) + from;
+    for (uint32_t r = first_row; r < first_row + rows; r++) {
+        uint8_t *row = row_at(coding, part, r) + from;
+        if (r < code.m && size > 0)
+            parity[coded++] = row;
+        else
+            memset(row, 0, to - from);
+    }
+    if (coded > 0 && to > from)
+        lh_encode_rows(&code, first_row, coded, data, parity, to - from);
+}
+
+static void encode(const struct lh_coding *coding, uint32_t group, uint32_t first_row, uint32_t rows)
+{
+    struct ec_part part = part_of(coding, group);
+    assert(rows >= 1 && first_row + rows <= ec_group_rows_max(&part.layout, &part.group));
+    encode_columns(coding, &part, part.group.size, first_row, rows, 0, part.tail);
+    encode_columns(coding, &part, part.group.size - 1, first_row, rows, part.tail, coding->chunk_bytes);
+}
+
+/* ---- decoding ---------------------------------------------------------------------------------------- */
+
+/* Which chunks of the group are there: its first `size` data chunks, then the rows. Returns how many data
+ * chunks are missing. */
+static uint32_t presence(const struct ec_part *part, uint32_t size, const uint8_t *chunk_bitmap,
+                         const uint8_t *extra_bitmap, uint8_t *present)
+{
+    struct lh_code code = code_of(part, size);
+    uint32_t missing = 0;
+    for (uint32_t p = 0; p < size; p++) {
+        present[p] = chunk_bitmap[part->group.first_chunk + p * part->group.stride] != 0;
+        missing += !present[p];
+    }
+    for (uint32_t r = 0; r < code.m; r++)
+        present[size + r] =
+            extra_bitmap != NULL && extra_bitmap[part->group.first_place + r * part->group.stride] != 0;
+    return missing;
+}
+
+static void decode_columns(const struct lh_coding *coding, const struct ec_part *part, uint32_t size,
+                           const uint8_t *present, size_t from, size_t to)
+{
+    void *chunks[EC_ROWS_MAX];
+    struct lh_code code = code_of(part, size);
+    for (uint32_t p = 0; p < size; p++)
+        chunks[p] = coding->room + chunk_at(coding, part, p) + from;
+    for (uint32_t r = 0; r < code.m; r++)
+        chunks[size + r] = row_at(coding, part, r) + from;
+    int failed = lh_decode(&code, chunks, present, to - from);
+    assert(!failed); /* the receiver's machine had looked before it said that all is there */
+    (void)failed;
+}
+
+static uint32_t decode(const struct lh_coding *coding, uint32_t group, const uint8_t *chunk_bitmap,
+                       const uint8_t *extra_bitmap)
+{
+    struct ec_part part = part_of(coding, group);
+    uint8_t present[EC_ROWS_MAX];
+    uint32_t missing = presence(&part, part.group.size, chunk_bitmap, extra_bitmap, present);
+    if (missing == 0)
+        return 0;
+    decode_columns(coding, &part, part.group.size, present, 0, part.tail);
+    uint32_t shorter = part.group.size - 1;
+    if (part.tail < coding->chunk_bytes && shorter > 0 &&
+        presence(&part, shorter, chunk_bitmap, extra_bitmap, present) > 0)
+        decode_columns(coding, &part, shorter, present, part.tail, coding->chunk_bytes);
+    return missing;
+}
+
+const struct lh_scheme_coding ec_coding = {
+    .transfer_chunks_max = ec_transfer_chunks_max,
+    .extra_chunks = ec_extra_chunks,
+    .groups = ec_groups,
+    .encode = encode,
+    .decode = decode,
+};

@@ -1,5 +1,5 @@
 /*
- * missing.h - what the submessages of a message lack when all chunks were sent once.
+ * ec_missing.h - what the submessages of a message lack when all chunks were sent once.
  *
  * A message of M chunks is ceil(M / k) submessages whose sizes differ by at most one. Each has `rows`
  * chunks of parity: m, but at most one more than data (mds) or as many (xor); a message of one chunk is
@@ -18,7 +18,8 @@
 
 #include <longhaul/model.h>
 
-#include "model/binomial.h"
+#include "base/prng.h"
+#include "model/loss_model.h"
 
 struct ec_missing_kind {
     double count;                      /* submessages of this kind */
@@ -52,5 +53,30 @@ double ec_missing_paper(const struct lh_model_scheme *scheme, double chunk_loss)
 /* log E[z^N] and the derivative of E[z^N], at z = 1 - w. */
 double ec_missing_log(const struct ec_missing *missing, double w);
 double ec_missing_slope(const struct ec_missing *missing, double w);
+
+/* ---- missing sampler ------------------------------------------------------------------------------- */
+
+/*
+ * What a message lacks when all chunks were sent once, by drawing only
+ * losses.
+ */
+
+struct ec_missing_sample {
+    double chunks; /* that are missing */
+    double data;   /* data chunks that are missing in submessages that failed (bursts only) */
+    double
+        parity; /* chunks of it until the last submessage that did not fail was decodable (bursts only) */
+};
+
+/* With bursts each burst of lost packets is put into the submessages it hits, in the order of the wire;
+ * that takes cells: so many bytes, aligned for uint32_t, zero before the first draw and unchanged between
+ * two. missing: of the message, or of one of its segments. */
+struct ec_missing_sample ec_missing_draw(const struct ec_missing *missing,
+                                         const struct lh_model_scheme *scheme,
+                                         const struct model_loss *loss, struct lh_prng *prng,
+                                         uint8_t *cells);
+size_t ec_missing_cells(const struct ec_missing *missing, const struct lh_model_scheme *scheme);
+/* Rounds that `chunks` take, on a link that loses in bursts; at least 1. */
+double ec_rounds_draw(const struct model_loss *loss, double chunks, struct lh_prng *prng);
 
 #endif

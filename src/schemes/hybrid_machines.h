@@ -1,18 +1,19 @@
 /*
- * sender.h - the sending machine of the hybrid scheme.
+ * hybrid_machines.h - the sending machine of the hybrid scheme.
  *
  * While data is to be injected, of this transfer or of those behind it, it is that of sr-nack: what the
  * receiver reports lost is retransmitted first. When nothing else is left, it covers what has not been
- * acknowledged by parity, as much as the loss demands (groups.h, encoding.h), and goes on doing so as
+ * acknowledged by parity, as much as the loss demands (hybrid_groups.h, hybrid_groups.h), and goes on
+ * doing so as
  * reports come in. From then on a lost chunk of this transfer is retransmitted only where parity does not
  * suffice.
  *
- * Timers: cover, repeat (sr/marker.h), probe (sr/probe.h), ready (sr/backoff.h).
+ * Timers: cover, repeat (sr_ledger.h), probe (sr_timers.h), ready (sr_timers.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_SCHEMES_HYBRID_SENDER_H
-#define LH_SCHEMES_HYBRID_SENDER_H
+#ifndef LH_SCHEMES_HYBRID_MACHINES_H
+#define LH_SCHEMES_HYBRID_MACHINES_H
 
 #include <longhaul/scheme.h>
 
@@ -21,5 +22,24 @@ void hybrid_sender_start(void *state, const struct lh_transfer *transfer, lh_tim
 void hybrid_sender_on_message(void *state, const uint8_t *data, size_t bytes,
                               const struct lh_sender_view *view);
 void hybrid_sender_step(void *state, const struct lh_sender_view *view, struct lh_actions *actions);
+
+/* ---- receiver -------------------------------------------------------------------------------------- */
+
+/*
+ * The receiving machine of the hybrid scheme.
+ *
+ * It acknowledges and reports data as that of sr-nack (sr_arrivals.h, sr_arrivals.h). Once it has
+ * received that
+ * all data was injected, each report also has the parity of the submessages that cannot be decoded yet
+ * (ROWS, wire/scheme_messages.h). It is complete as soon as all of them can.
+ *
+ * Timers: periodic and pause (sr_timers.h), settle and repeat (sr_arrivals.h).
+ */
+
+size_t hybrid_receiver_bytes(uint32_t chunks_max);
+void hybrid_receiver_start(void *state, const struct lh_transfer *transfer, lh_time now);
+void hybrid_receiver_on_message(void *state, const uint8_t *data, size_t bytes,
+                                const struct lh_receiver_view *view);
+void hybrid_receiver_step(void *state, const struct lh_receiver_view *view, struct lh_actions *actions);
 
 #endif

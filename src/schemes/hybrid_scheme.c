@@ -1,15 +1,92 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "schemes/hybrid/predictor.h"
+#include "schemes/hybrid_scheme.h"
 
 #include <assert.h>
 #include <math.h>
 
-#include "model/binomial.h"
-#include "model/longhaul_timing.h"
-#include "schemes/ec/partial_arrival.h"
-#include "schemes/hybrid/groups.h"
-#include "schemes/hybrid/model_params.h"
-#include "schemes/hybrid/params.h"
+#include "base/error.h"
+#include "model/loss_model.h"
+#include "model/predictor.h"
+#include "schemes/ec_arrival_model.h"
+#include "schemes/hybrid_groups.h"
+#include "schemes/hybrid_machines.h"
+#include "wire/wire_numbers.h"
+
+/* ---- model params ---------------------------------------------------------------------------------- */
+
+#define TAIL_MAX_RTTS (HYBRID_TAIL_MAX / 8.0)
+/* Parity chunks that a kernel makes of one reading of the data (docs/erasure-codes.md, "Kernels"), and
+ * how often data is read for the rows that the end of a message has at a loss of 1e-2. */
+#define READINGS 2
+
+int hybrid_model_check(const struct lh_model_scheme *scheme)
+{
+    if (!(scheme->target >= HYBRID_TARGET_MIN && scheme->target <= HYBRID_TARGET_MAX))
+        return lh_fail(LH_ERANGE, "hybrid: target=%g: out of range (1e-12 to 0.5, as in target=1e-4)",
+                       scheme->target);
+    if (!(scheme->tail_rtts >= 0 && scheme->tail_rtts <= TAIL_MAX_RTTS))
+        return lh_fail(LH_ERANGE, "hybrid: tail=%g: out of range (0 to 2 round trips, as in tail=1)",
+                       scheme->tail_rtts);
+    return 0;
+}
+
+/* No chunk is in flight for longer than two round trips: as good as all. */
+void hybrid_model_defaults(struct lh_model_scheme *scheme)
+{
+    scheme->target = HYBRID_TARGET_DEFAULT;
+    scheme->tail_rtts = TAIL_MAX_RTTS;
+}
+
+static bool hybrid_model_take(const struct model_parameter *parameter, struct lh_model_scheme *scheme,
+                              int *failed)
+{
+    if (model_parameter_is(parameter, "target"))
+        *failed = model_parameter_number(parameter, &scheme->target);
+    else if (model_parameter_is(parameter, "tail"))
+        *failed = model_parameter_number(parameter, &scheme->tail_rtts);
+    else
+        return false;
+    return true;
+}
+
+static void hybrid_model_format(const struct lh_model_scheme *scheme, struct model_text *text)
+{
+    if (scheme->target != HYBRID_TARGET_DEFAULT)
+        model_text_add_number(text, "target", scheme->target);
+    if (scheme->tail_rtts != TAIL_MAX_RTTS)
+        model_text_add_number(text, "tail", scheme->tail_rtts);
+}
+
+uint32_t hybrid_candidates(bool unspread, struct lh_model_scheme *out)
+{
+    if (unspread)
+        return 0;
+    out[0] = (struct lh_model_scheme){.kind = LH_MODEL_HYBRID};
+    hybrid_model_defaults(&out[0]);
+    return 1;
+}
+
+double hybrid_encode_rate(const struct lh_plan_question *question, const struct lh_model_scheme *scheme)
+{
+    (void)scheme;
+    return question->mds_bytes_per_s / READINGS;
+}
+
+/* ---- predictor ------------------------------------------------------------------------------------- */
+
+/*
+ * How long a message takes by the hybrid scheme (docs/hybrid.md).
+ *
+ * The tail is what is injected in the last report time, a round trip and a reordering window, before the
+ * end, or all of a message that is shorter. Losses before it are repaired while it is injected, and cost
+ * their share of the link. Of the tail parity follows the data, block after block, row by row; the
+ * message is complete with the first chunk that makes each submessage decodable (ec_arrival_model.h).
+ * Where parity does not suffice, a report time passes until more of it is there; that it suffices then is
+ * assumed.
+ *
+ * What was lost before the tail and repaired in it is in flight at the end, too, and has its own parity,
+ * which is sent first.
+ */
 
 struct hybrid_times {
     double inject_s; /* T_inj */
@@ -94,7 +171,7 @@ static double open_groups(struct ec_partial_arrival *partial, const struct model
     return excess;
 }
 
-/* Submessages of a block that one burst hits fail together (ec/missing.h). */
+/* Submessages of a block that one burst hits fail together (ec_missing.h). */
 static double apart(const struct model_loss *loss, double block)
 {
     if (!loss->bursty || loss->leaves >= 1 || loss->leaves <= 0)
@@ -219,7 +296,7 @@ static double report_rtts(const struct lh_model_scheme *scheme)
     return MODEL_RTO_NACK;
 }
 
-const struct model_predictor hybrid_predictor = {
+static const struct model_predictor hybrid_predictor = {
     .check = hybrid_model_check,
     .rto_rtts = report_rtts,
     .longhaul = longhaul,
@@ -231,4 +308,49 @@ const struct model_predictor hybrid_predictor = {
     .parity_chunks = parity_chunks,
     .p_fallback = p_fallback,
     .draw = draw,
+};
+
+/* ---- scheme ---------------------------------------------------------------------------------------- */
+
+#define NAME "hybrid"
+#define HELP                                                                                               \
+    "selective repeat while data is injected, parity for what is in flight at its end; "                   \
+    "target=SHARE of messages that need more, default 1e-4; tail=ROUND TRIPS covered, default all"
+
+const struct lh_scheme hybrid_scheme = {
+    .name = NAME,
+    .help = HELP,
+    .id = WIRE_HYBRID,
+    .parse = hybrid_parse,
+    .params_valid = hybrid_params_valid,
+    .sender_bytes = hybrid_sender_bytes,
+    .sender_start = hybrid_sender_start,
+    .sender_on_message = hybrid_sender_on_message,
+    .sender_step = hybrid_sender_step,
+    .receiver_bytes = hybrid_receiver_bytes,
+    .receiver_start = hybrid_receiver_start,
+    .receiver_on_message = hybrid_receiver_on_message,
+    .receiver_step = hybrid_receiver_step,
+    .coding = &hybrid_coding,
+    .measured = hybrid_params_measured,
+};
+
+const struct scheme_entry hybrid_entry = {
+    .shown = {.kind = LH_MODEL_HYBRID,
+              .name = NAME,
+              .help = HELP,
+              .compared = NAME,
+              .codes = true,
+              .machines = &hybrid_scheme},
+    .announced = WIRE_ANNOUNCES_HYBRID,
+    .automatic = (const char *const[]){NAME, NULL},
+    .predictor = &hybrid_predictor,
+    .parameters = "target, tail and rto",
+    .defaults = hybrid_model_defaults,
+    .take = hybrid_model_take,
+    .format = hybrid_model_format,
+    .candidates = hybrid_candidates,
+    .planner_rank = 4,
+    .for_ends = true,
+    .encode_rate = hybrid_encode_rate,
 };

@@ -1,5 +1,23 @@
 /*
- * go_back_n.h - go-back-N as NICs do it for reliable connections.
+ * reference_scheme.h - what only the model knows, in the table of schemes: the bound of all schemes, and
+ * what NICs
+ * do.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_SCHEMES_REFERENCE_SCHEME_H
+#define LH_SCHEMES_REFERENCE_SCHEME_H
+
+#include "model/predictor.h"
+#include "model/repeat_model.h"
+
+extern const struct scheme_entry go_back_n_entry; /* "gbn" */
+extern const struct scheme_entry ideal_entry;     /* "ideal" */
+
+/* ---- go back n ------------------------------------------------------------------------------------- */
+
+/*
+ * Go-back-N as NICs do it for reliable connections.
  *
  * The receiver takes packets in order only. The first that follows a gap makes it send one NAK; the sender
  * goes back to the lost packet and sends everything from there again. A lost packet so costs
@@ -13,16 +31,7 @@
  * a repeat is lost with the chance `packet`. The mean of this is exact. The distribution takes the burst's
  * rest as its mean, counts first losses as Binomial and timeouts as negative binomial; where more than
  * GO_BACK_N_FEW losses are expected, it goes by three moments (Edgeworth).
- *
- * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_SCHEMES_REFERENCE_GO_BACK_N_H
-#define LH_SCHEMES_REFERENCE_GO_BACK_N_H
-
-#include "base/prng.h"
-#include "model/message.h"
-
-#define GO_BACK_N_FEW 12.0
 
 struct go_back_n {
     double packets;
@@ -43,7 +52,5 @@ double go_back_n_cdf(const struct go_back_n *go, double seconds);
 double go_back_n_quantile(const struct go_back_n *go, double share);
 /* Mean of packets that are sent beyond those of the message. */
 double go_back_n_repeated(const struct go_back_n *go);
-/* One completion time, in seconds. */
-double go_back_n_draw(const struct model_message *message, struct lh_prng *prng);
 
 #endif

@@ -5,9 +5,9 @@
  */
 #include <longhaul/model.h>
 
-#include "model/collective.h"
 #include "model/monte_carlo.h"
-#include "schemes/scheme_model.h"
+#include "model/predictor.h"
+#include "schemes/scheme_table.h"
 
 int lh_model_sample(const struct lh_model_path *path, const struct lh_model_scheme *scheme, uint64_t seed,
                     uint32_t threads, double *seconds, size_t count)

@@ -7,7 +7,7 @@
 #ifndef LH_SCHEMES_SCHEME_TABLE_H
 #define LH_SCHEMES_SCHEME_TABLE_H
 
-#include "model/scheme_entry.h"
+#include "model/predictor.h"
 
 /* All of them, ended by NULL: also those that only the model knows. */
 const struct scheme_entry *const *scheme_table(void);
@@ -25,5 +25,16 @@ const struct lh_scheme *scheme_table_machines(const char *name, size_t bytes);
 uint16_t scheme_table_announced(const struct lh_scheme *scheme);
 /* The flags of all schemes: what this build announces. */
 uint16_t scheme_table_announcements(void);
+
+/* ---- scheme model ---------------------------------------------------------------------------------- */
+
+/*
+ * The calls of the model that need a scheme: each finds the scheme's predictor in the
+ * table.
+ */
+
+/* -LH_EINVAL, -LH_ERANGE: there is no such scheme, or as model_predictor_start(). */
+int scheme_model_start(const struct lh_model_path *path, const struct lh_model_scheme *scheme,
+                       struct model_prediction *prediction);
 
 #endif

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "schemes/sr/ledger.h"
+#include "schemes/sr_ledger.h"
 
 #include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "base/bitmap.h"
-#include "schemes/sr/timing.h"
+#include "base/min_max.h"
+#include "schemes/sr_timers.h"
+#include "wire/scheme_messages.h"
+
+/* ---- ledger ---------------------------------------------------------------------------------------- */
 
 size_t sr_ledger_bytes(uint32_t chunks)
 {
@@ -126,4 +133,229 @@ uint32_t sr_ledger_in_flight(const struct sr_ledger *ledger)
     assert(there <= ledger->sent_through);
     /* What counts as lost may have arrived after all, and is then subtracted twice. */
     return gone < ledger->sent_through ? ledger->sent_through - gone : 0;
+}
+
+/* ---- marker ---------------------------------------------------------------------------------------- */
+
+void sr_marker_init(struct sr_marker *marker)
+{
+    *marker = (struct sr_marker){.cover = SR_COVERED, .repeat_ns = LH_TIME_NEVER};
+}
+
+const char *sr_cover_name(enum sr_cover cover)
+{
+    static const char *const names[] = {
+        [SR_COVERED] = "covered",
+        [SR_NEW_UNCOVERED] = "new uncovered",
+        [SR_REPAIRS_UNCOVERED] = "repairs uncovered",
+    };
+    return names[cover];
+}
+
+uint32_t sr_marker_stamp(const struct sr_marker *marker)
+{
+    /* Nobody sends four thousand million MARKs for one transfer; should it happen, the number stays. */
+    return marker->mark == UINT32_MAX ? UINT32_MAX : marker->mark + 1;
+}
+
+void sr_marker_on_injection(struct sr_marker *marker, bool repair, lh_time now)
+{
+    enum sr_cover cover = repair ? SR_REPAIRS_UNCOVERED : SR_NEW_UNCOVERED;
+    if (cover <= marker->cover)
+        return;
+    marker->cover = cover;
+    marker->uncovered_since_ns = now;
+}
+
+void sr_marker_on_settled(struct sr_marker *marker, uint32_t mark)
+{
+    assert(mark <= marker->mark);
+    if (mark > marker->settled)
+        marker->settled = mark;
+    if (marker->settled == marker->mark)
+        marker->repeat_ns = LH_TIME_NEVER;
+}
+
+lh_time sr_marker_cover_expiry(const struct sr_marker *marker, const struct sr_timing *timing)
+{
+    switch (marker->cover) {
+    case SR_COVERED:
+        return LH_TIME_NEVER;
+    case SR_NEW_UNCOVERED:
+        return sr_after(marker->uncovered_since_ns, timing->rtt_ns / 4);
+    case SR_REPAIRS_UNCOVERED:
+        return sr_after(marker->uncovered_since_ns, timing->window_ns / 4);
+    }
+    assert(false); /* a state of enum sr_cover */
+    return LH_TIME_NEVER;
+}
+
+bool sr_marker_wants_cover(const struct sr_marker *marker, bool anything_lost, bool all_sent)
+{
+    if (marker->cover == SR_COVERED || anything_lost)
+        return false;
+    return all_sent || marker->cover == SR_REPAIRS_UNCOVERED;
+}
+
+void sr_marker_on_cover(struct sr_marker *marker, bool ends, const struct sr_timing *timing, lh_time now)
+{
+    bool worth_repeating = ends || marker->cover == SR_REPAIRS_UNCOVERED;
+    assert(marker->cover != SR_COVERED);
+    marker->mark = sr_marker_stamp(marker);
+    marker->cover = SR_COVERED;
+    marker->repeat_span_ns = timing->window_ns;
+    marker->repeat_ns = worth_repeating ? sr_after(now, timing->window_ns) : LH_TIME_NEVER;
+}
+
+lh_time sr_marker_repeat_expiry(const struct sr_marker *marker)
+{
+    return marker->repeat_ns;
+}
+
+void sr_marker_on_repeat_expired(struct sr_marker *marker, const struct sr_timing *timing, lh_time now)
+{
+    assert(marker->repeat_ns <= now);
+    marker->repeat_span_ns *= 2;
+    bool once_more = marker->repeat_span_ns < timing->overdue_ns;
+    marker->repeat_ns = once_more ? sr_after(now, marker->repeat_span_ns) : LH_TIME_NEVER;
+}
+
+bool sr_mark_send(const struct sr_ledger *ledger, uint32_t number, uint8_t flags,
+                  struct lh_actions *actions)
+{
+    struct lh_action *action = lh_action_add(actions, LH_ACTION_SEND_MESSAGE);
+    if (action == NULL)
+        return false;
+    struct sr_mark mark = {.flags = flags, .mark = number, .sent_through = ledger->sent_through};
+    action->what.message.bytes = (uint32_t)sr_mark_encode(&mark, action->what.message.data);
+    return true;
+}
+
+/* ---- report ---------------------------------------------------------------------------------------- */
+
+static uint64_t lost_of_word(const struct sr_ledger *ledger, uint32_t word, uint64_t missing, uint32_t mark)
+{
+    uint64_t repaired = missing & ledger->again_bits[word];
+    uint64_t lost = missing & ~repaired;
+    for (; repaired != 0; repaired &= repaired - 1) { /* at most 64 */
+        uint32_t bit = (uint32_t)__builtin_ctzll(repaired);
+        if (ledger->stamps[word * 64 + bit] <= mark)
+            lost |= (uint64_t)1 << bit;
+    }
+    return lost;
+}
+
+bool sr_report_possible(const struct sr_ledger *ledger, const struct sr_marker *marker,
+                        const struct sr_ack *ack)
+{
+    uint32_t sent = ledger->sent_through;
+    return ack->cumulative <= sent && ack->arrived <= sent && ack->mark <= marker->mark;
+}
+
+void sr_report_arrivals(struct sr_ledger *ledger, const struct sr_ack *ack)
+{
+    sr_ledger_ack_below(ledger, ack->cumulative);
+    for (uint32_t i = 0; i < ack->words; i++)
+        sr_ledger_ack_word(ledger, ack->base / 64 + i, ack->bitmap[i]);
+    if (ack->arrived > ledger->arrived)
+        ledger->arrived = ack->arrived;
+}
+
+void sr_report_losses(struct sr_ledger *ledger, const struct sr_ack *ack)
+{
+    uint32_t first = ack->base / 64;
+    for (uint32_t word = first; word < first + ack->words; word++) { /* at most SR_ACK_WORDS_MAX */
+        uint64_t missing = sr_ledger_under_way(ledger, word) & sr_word_below(word, ack->horizon);
+        if (missing != 0)
+            sr_ledger_lose_word(ledger, word, lost_of_word(ledger, word, missing, ack->mark));
+    }
+}
+
+/* ---- rto ------------------------------------------------------------------------------------------- */
+
+static struct sr_rto_group *group_at(struct sr_rto *rto, uint32_t number)
+{
+    return &rto->groups[number % SR_RTO_GROUPS];
+}
+
+void sr_rto_init(struct sr_rto *rto, uint32_t alpha_hundredths)
+{
+    rto->oldest = 1;
+    rto->next = 1;
+    rto->alpha_hundredths = alpha_hundredths;
+}
+
+lh_time sr_rto_span(const struct sr_rto *rto, const struct sr_timing *timing)
+{
+    lh_time span = timing->rtt_ns + timing->rtt_ns / 100 * rto->alpha_hundredths;
+    return lh_most(span, sr_after(timing->overdue_ns, sr_ack_spacing(timing)));
+}
+
+uint32_t sr_rto_stamp(struct sr_rto *rto, const struct sr_timing *timing, lh_time now)
+{
+    uint32_t alive = rto->next - rto->oldest; /* numbers may wrap */
+    assert(alive <= SR_RTO_GROUPS);
+    if (alive == SR_RTO_GROUPS)
+        return rto->next - 1;
+    lh_time share = sr_rto_span(rto, timing) / 64;
+    if (alive > 0 && now - group_at(rto, rto->next - 1)->first_ns < share)
+        return rto->next - 1;
+    *group_at(rto, rto->next) = (struct sr_rto_group){.first_ns = now, .last_ns = now, .low = UINT32_MAX};
+    return rto->next++;
+}
+
+void sr_rto_on_injection(struct sr_rto *rto, struct sr_run run, lh_time now)
+{
+    assert(rto->next != rto->oldest && run.count > 0);
+    struct sr_rto_group *group = group_at(rto, rto->next - 1);
+    uint32_t last = run.first + run.count - 1;
+    group->last_ns = now;
+    if (run.first < group->low)
+        group->low = run.first;
+    if (last > group->high)
+        group->high = last;
+}
+
+lh_time sr_rto_expiry(const struct sr_rto *rto, const struct sr_timing *timing)
+{
+    if (rto->oldest == rto->next)
+        return LH_TIME_NEVER;
+    return sr_after(rto->groups[rto->oldest % SR_RTO_GROUPS].last_ns, sr_rto_span(rto, timing));
+}
+
+/* What of one word was last injected with this group and is still under way. */
+static uint64_t expired_of_word(const struct sr_ledger *ledger, uint32_t word, uint32_t number)
+{
+    uint64_t expired = 0;
+    for (uint64_t left = sr_ledger_under_way(ledger, word); left != 0; left &= left - 1) { /* at most 64 */
+        uint32_t bit = (uint32_t)__builtin_ctzll(left);
+        if (ledger->stamps[word * 64 + bit] == number)
+            expired |= (uint64_t)1 << bit;
+    }
+    return expired;
+}
+
+static uint32_t expire_group(struct sr_ledger *ledger, const struct sr_rto_group *group, uint32_t number)
+{
+    uint32_t count = 0;
+    if (group->low == UINT32_MAX) /* opened, and nothing was injected after all */
+        return 0;
+    assert(group->low <= group->high && group->high < ledger->chunks);
+    for (uint32_t word = group->low / 64; word <= group->high / 64; word++) {
+        uint64_t expired = expired_of_word(ledger, word, number);
+        sr_ledger_lose_word(ledger, word, expired);
+        count += (uint32_t)__builtin_popcountll(expired);
+    }
+    return count;
+}
+
+uint32_t sr_rto_on_expired(struct sr_rto *rto, struct sr_ledger *ledger, const struct sr_timing *timing,
+                           lh_time now)
+{
+    uint32_t count = 0;
+    while (sr_rto_expiry(rto, timing) <= now) { /* at most SR_RTO_GROUPS */
+        count += expire_group(ledger, group_at(rto, rto->oldest), rto->oldest);
+        rto->oldest++;
+    }
+    return count;
 }

@@ -1,14 +1,251 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <longhaul/model.h>
+#include "schemes/sr_scheme.h"
 
 #include <assert.h>
 #include <math.h>
 
+#include <longhaul/model.h>
+
 #include "base/error.h"
-#include "model/binomial.h"
-#include "model/repeat.h"
-#include "schemes/sr/bounded_missing.h"
-#include "schemes/sr/predictor.h"
+#include "model/loss_model.h"
+#include "model/predictor.h"
+#include "model/repeat_model.h"
+#include "schemes/sr_machines.h"
+#include "wire/wire_numbers.h"
+
+/* ---- predictor ------------------------------------------------------------------------------------- */
+
+static_assert(sizeof(struct model_repeat) <= MODEL_STATE_BYTES, "fits");
+
+static struct model_repeat *state_of(const struct model_prediction *prediction)
+{
+    return (struct model_repeat *)(void *)prediction->state;
+}
+
+static int start(struct model_prediction *prediction, const struct lh_model_path *path)
+{
+    (void)path;
+    model_message_repeat(&prediction->message, state_of(prediction));
+    return 0;
+}
+
+static double mean(const struct model_prediction *prediction)
+{
+    const struct model_message *message = &prediction->message;
+    return model_message_whole(message) +
+           model_repeat_excess(state_of(prediction), message->chunks) * message->inject_s;
+}
+
+static double quantile(const struct model_prediction *prediction, double share)
+{
+    const struct model_message *message = &prediction->message;
+    return model_message_whole(message) +
+           model_repeat_quantile(state_of(prediction), message->chunks, share) * message->inject_s;
+}
+
+static double cdf(const struct model_prediction *prediction, double seconds)
+{
+    const struct model_message *message = &prediction->message;
+    double whole_s = model_message_whole(message);
+    if (seconds < whole_s)
+        return 0;
+    return model_repeat_cdf(state_of(prediction), message->chunks, (seconds - whole_s) / message->inject_s);
+}
+
+static double overhead_bytes(const struct model_prediction *prediction)
+{
+    const struct model_message *message = &prediction->message;
+    return message->message_wire_bytes * message->loss.chunk / (1 - message->loss.chunk);
+}
+
+static double draw(const struct model_prediction *prediction, struct lh_prng *prng, uint8_t *cells)
+{
+    const struct model_message *message = &prediction->message;
+    const struct model_repeat *repeat = state_of(prediction);
+    (void)cells;
+    double excess = message->loss.bursty
+                        ? model_draw_repeat_bursts(repeat, &message->loss, message->chunks, prng)
+                        : model_draw_repeat(repeat, prediction->log_loss, message->chunks, prng);
+    assert(excess >= 0);
+    return model_message_whole(message) + excess * message->inject_s;
+}
+
+/* ---- after a report ---------------------------------------------------------------------------------- */
+
+static double nack_rto(const struct lh_model_scheme *scheme)
+{
+    (void)scheme;
+    return MODEL_RTO_NACK;
+}
+
+static void nack_longhaul(const struct lh_model_path *path, const struct lh_model_scheme *scheme,
+                          struct model_message *message)
+{
+    model_timing_by_report(path, scheme->rto_rtts, message);
+    model_timing_repairs(message);
+}
+
+const struct model_predictor sr_nack_predictor = {
+    .rto_rtts = nack_rto,
+    .longhaul = nack_longhaul,
+    .start = start,
+    .mean = mean,
+    .quantile = quantile,
+    .cdf = cdf,
+    .overhead_bytes = overhead_bytes,
+    .draw = draw,
+};
+
+/* ---- after a timeout --------------------------------------------------------------------------------- */
+
+static double rto_rto(const struct lh_model_scheme *scheme)
+{
+    (void)scheme;
+    return MODEL_RTO_DEFAULT;
+}
+
+static void rto_longhaul(const struct lh_model_path *path, const struct lh_model_scheme *scheme,
+                         struct model_message *message)
+{
+    (void)scheme;
+    model_timing_by_timeout(path, message);
+    model_timing_repairs(message);
+}
+
+const struct model_predictor sr_rto_predictor = {
+    .rto_rtts = rto_rto,
+    .longhaul = rto_longhaul,
+    .start = start,
+    .mean = mean,
+    .quantile = quantile,
+    .cdf = cdf,
+    .overhead_bytes = overhead_bytes,
+    .draw = draw,
+};
+
+bool sr_rto_take(const struct model_parameter *parameter, struct lh_model_scheme *scheme, int *failed)
+{
+    if (!model_parameter_is(parameter, "alpha"))
+        return false;
+    *failed = model_parameter_rto(parameter, 1, &scheme->rto_rtts);
+    return true;
+}
+
+void sr_rto_format(const struct lh_model_scheme *scheme, struct model_text *text)
+{
+    if (scheme->rto_rtts != 0 && scheme->rto_rtts != MODEL_RTO_DEFAULT)
+        model_text_add_number(text, "alpha", scheme->rto_rtts - 1);
+}
+
+/* ---- scheme ---------------------------------------------------------------------------------------- */
+
+#define NACK_NAME "sr-nack"
+#define NACK_HELP "selective repeat, the receiver reports losses as soon as they show; no parameters"
+#define RTO_NAME  "sr-rto"
+#define RTO_HELP                                                                                           \
+    "selective repeat with a timeout a chunk; alpha=NUMBER: timeout (1 + alpha) round trips, default 2"
+
+const struct lh_scheme sr_nack_scheme = {
+    .name = NACK_NAME,
+    .help = NACK_HELP,
+    .id = WIRE_SR_NACK,
+    .parse = sr_nack_parse,
+    .params_valid = sr_nack_params_valid,
+    .sender_bytes = sr_sender_bytes,
+    .sender_start = sr_nack_sender_start,
+    .sender_on_message = sr_sender_on_message,
+    .sender_step = sr_sender_step,
+    .receiver_bytes = sr_receiver_bytes,
+    .receiver_start = sr_nack_receiver_start,
+    .receiver_on_message = sr_receiver_on_message,
+    .receiver_step = sr_receiver_step,
+};
+
+const struct lh_scheme sr_rto_scheme = {
+    .name = RTO_NAME,
+    .help = RTO_HELP,
+    .id = WIRE_SR_RTO,
+    .parse = sr_rto_parse,
+    .params_valid = sr_rto_params_valid,
+    .sender_bytes = sr_sender_bytes,
+    .sender_start = sr_rto_sender_start,
+    .sender_on_message = sr_sender_on_message,
+    .sender_step = sr_sender_step,
+    .receiver_bytes = sr_receiver_bytes,
+    .receiver_start = sr_rto_receiver_start,
+    .receiver_on_message = sr_receiver_on_message,
+    .receiver_step = sr_receiver_step,
+};
+
+static uint32_t nack_candidates(bool unspread, struct lh_model_scheme *out)
+{
+    if (unspread)
+        return 0;
+    out[0] = (struct lh_model_scheme){.kind = LH_MODEL_SR_NACK};
+    return 1;
+}
+
+/* Timeouts of 3 round trips and of 2. */
+static uint32_t rto_candidates(bool unspread, struct lh_model_scheme *out)
+{
+    if (unspread)
+        return 0;
+    out[0] = (struct lh_model_scheme){.kind = LH_MODEL_SR_RTO};
+    out[1] = (struct lh_model_scheme){.kind = LH_MODEL_SR_RTO, .rto_rtts = 2};
+    return 2;
+}
+
+const struct scheme_entry sr_nack_entry = {
+    .shown = {.kind = LH_MODEL_SR_NACK,
+              .name = NACK_NAME,
+              .help = NACK_HELP,
+              .compared = NACK_NAME,
+              .machines = &sr_nack_scheme},
+    .automatic = (const char *const[]){NACK_NAME, NULL},
+    .predictor = &sr_nack_predictor,
+    .parameters = "rto",
+    .candidates = nack_candidates,
+    .planner_rank = 0,
+};
+
+const struct scheme_entry sr_rto_entry = {
+    .shown = {.kind = LH_MODEL_SR_RTO,
+              .name = RTO_NAME,
+              .help = RTO_HELP,
+              .compared = RTO_NAME,
+              .machines = &sr_rto_scheme},
+    .automatic = (const char *const[]){RTO_NAME ",alpha=2", NULL},
+    .predictor = &sr_rto_predictor,
+    .parameters = "alpha and rto",
+    .take = sr_rto_take,
+    .format = sr_rto_format,
+    .candidates = rto_candidates,
+    .planner_rank = 1,
+};
+
+/* ---- bounded missing ------------------------------------------------------------------------------- */
+
+/* What all further repeats may leave, beside what is summed up already. */
+#define REST_IGNORED 1e-16
+
+double sr_bounded_missing(double loss, double overhead, double chunks, double s)
+{
+    assert(loss >= 0 && loss < 1 && overhead >= 1 && chunks >= 1 && s >= 0);
+    double sum = 0, done = 0;
+    double k = floor(s / overhead) + 1; /* earlier repeats have all been sent */
+    double chance = exp(k * log(loss));
+    /* Each round is a repeat more, and worth the less by p. */
+    while (done < chunks && (chunks - done) * chance > REST_IGNORED * sum) {
+        double waiting = fmin(chunks, ceil(k * overhead - s));
+        sum += (waiting - done) * chance;
+        done = waiting;
+        chance *= loss;
+        k++;
+    }
+    return sum;
+}
+
+/* ---- deadline -------------------------------------------------------------------------------------- */
 
 /* A deadline is found to this share of a T_inj, or as well as a double tells it. */
 #define CLOSE    1e-6

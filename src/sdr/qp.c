@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/least.h"
+#include "base/min_max.h"
 #include "fabric/packet_pieces.h"
-#include "sdr/context.h"
+#include "sdr/sdr_context.h"
 
 void qp_gates_enter(struct sdr_qp *qp)
 {

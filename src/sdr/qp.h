@@ -4,11 +4,11 @@
  *   qp.c          its state: failure, gates, wake-ups, statistics
  *   qp_recv.c     posting, reading and completing receives
  *   qp_send.c     one-shot and streaming sends
- *   qp_connect.c  QP information, connection to the peer
+ *   qp_setup.c  QP information, connection to the peer
  *   qp_rate.c     the controller: its start, reports of the peer and to it, its time
  *   qp_control.c  control messages, clear-to-send, ping
  *   qp_round.c    one channel's arrivals and packets to inject
- *   qp_create.c   creation and end
+ *   qp_setup.c   creation and end
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -21,24 +21,15 @@
 #include <longhaul/sdr_ext.h>
 
 #include "fabric/fabric.h"
-#include "sdr/clear_to_send.h"
-#include "sdr/driver.h"
-#include "sdr/gate.h"
 #include "sdr/message_table.h"
-#include "sdr/path.h"
-#include "sdr/rate/arrival_report.h"
-#include "sdr/rate/credit_grant.h"
-#include "sdr/rate/rate_control.h"
-#include "sdr/rate/shared_rate.h"
-#include "sdr/run/keepers.h"
-#include "sdr/run/path_mtu.h"
-#include "sdr/run/rest.h"
-#include "sdr/run/run_queue.h"
-#include "sdr/run/watch.h"
+#include "sdr/qp_path.h"
+#include "sdr/rate_control.h"
+#include "sdr/run_queue.h"
+#include "sdr/sdr_driver.h"
 #include "sdr/send_queue.h"
-#include "store/idle.h"
+#include "sdr/worker_sleep.h"
 #include "store/store.h"
-#include "wire/control_parts.h"
+#include "wire/control_messages.h"
 
 #define QP_STRIPE_PACKETS   64u         /* one word of the packet bitmap: channels never share a word */
 #define QP_MESSAGES_WAITING 256u        /* of the layer above, each way; a power of two */
@@ -194,7 +185,7 @@ struct sdr_qp {
     struct keeper keeper; /* of the way to the peer, which other QPs may have in common */
     bool punches; /* NAT before this side may map it to other ports, which only its own packets show */
     struct watch_fds control_watched; /* the control worker's */
-    _Atomic bool proven; /* the peer is at the address of its blob (path.h): read without the lock */
+    _Atomic bool proven; /* the peer is at the address of its blob (qp_path.h): read without the lock */
     struct qp_upper_queue outbox;
     struct qp_upper_queue inbox;
     struct idle idle;    /* of what takes memory */

@@ -1,20 +1,18 @@
 /*
  * The control half of a QP: messages from the peer, and messages to it. Runs on the control worker.
  *
- * Timers: ping and its interval (path.h), of those that need one; retransmission of clear-to-send
- * (clear_to_send.h); probes of the path's MTU (path_mtu.h).
+ * Timers: ping and its interval (qp_path.h), of those that need one; retransmission of clear-to-send
+ * (send_queue.h); probes of the path's MTU (qp_path.h).
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "sdr/qp_control.h"
+#include "sdr/qp_parts.h"
 
 #include <string.h>
 
-#include "base/earlier.h"
 #include "base/error.h"
-#include "base/least.h"
-#include "sdr/context.h"
-#include "sdr/qp_rate.h"
+#include "base/min_max.h"
+#include "sdr/sdr_context.h"
 
 #define CLOSE_COPIES  3u /* a CLOSE may be lost; none is acknowledged */
 #define BUNDLE_COPIES 3u /* likewise */

@@ -1,10 +1,247 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "sdr/run/path_mtu.h"
+#include "sdr/qp_path.h"
 
 #include <assert.h>
+#include <stdbool.h>
+#include <stdint.h>
 
-#include "base/earlier.h"
-#include "base/least.h"
+#include <longhaul/sdr_ext.h>
+#include <longhaul/types.h>
+
+#include "base/error.h"
+#include "base/min_max.h"
+#include "base/rtt.h"
+#include "congestion/congestion_table.h"
+#include "sdr/message_table.h"
+#include "sdr/rate_control.h"
+#include "wire/control_messages.h"
+#include "wire/qp_info.h"
+#include "wire/roce_packet.h"
+
+/* ---- path ------------------------------------------------------------------------------------------ */
+
+#define PATH_FIRST_PING_NS LH_NS_PER_MS
+
+#define PING_QUIET_OVERDUES 4u
+
+void path_init(struct path *path, lh_time now, lh_time keepalive_ns, uint64_t secret, uint64_t *challenges)
+{
+    assert(keepalive_ns > 0);
+    *path = (struct path){.challenges = challenges,
+                          .keepalive_ns = keepalive_ns,
+                          .ping_at = now,
+                          .ping_span = PATH_FIRST_PING_NS};
+    path->origin_ns = secret >> 2 | 1; /* with any clock, neither 0 nor too long */
+    path->last_echo_ns = path->origin_ns - 1;
+    lh_rtt_init(&path->rtt);
+}
+
+void path_keepalive_set(struct path *path, lh_time keepalive_ns)
+{
+    assert(keepalive_ns > 0);
+    path->keepalive_ns = keepalive_ns;
+    if (path->proven && path->ping_span > keepalive_ns)
+        path->ping_span = keepalive_ns;
+}
+
+/* True from the first echo on of something that was sent there. */
+static bool check_proof(struct path *path, uint64_t echo_ns, lh_time now)
+{
+    for (uint32_t i = 0; i < PATH_CHALLENGES && !path->proven; i++)
+        path->proven = echo_ns != 0 && path->challenges[i] == echo_ns;
+    if (path->proven && path->ping_span > path->keepalive_ns)
+        path->ping_span = path->keepalive_ns;
+    if (path->proven && path->ping_at > now + path->ping_span)
+        path->ping_at = now + path->ping_span;
+    return path->proven;
+}
+
+static void take_echo(struct path *path, const struct control_header *header, lh_time now)
+{
+    if (!path->proven && !check_proof(path, header->echo_ns, now))
+        return;
+    /* An echo of the future, or one that was held longer than it exists, is forged or garbage. */
+    if (header->echo_ns <= path->last_echo_ns || header->echo_ns - path->origin_ns > now)
+        return;
+    lh_time age_ns = now - (header->echo_ns - path->origin_ns);
+    if (age_ns < header->echo_delay_ns)
+        return;
+    path->last_echo_ns = header->echo_ns;
+    if (header->echo_delay_ns != UINT32_MAX)
+        lh_rtt_on_sample(&path->rtt, age_ns - header->echo_delay_ns);
+}
+
+/* A peer that sends needs no ping for a while. */
+static void postpone_ping(struct path *path, lh_time now)
+{
+    lh_time quiet = PING_QUIET_OVERDUES * lh_rtt_overdue_ns(&path->rtt);
+    if (quiet == 0)
+        return;
+    path->ping_span = quiet < path->keepalive_ns ? quiet : path->keepalive_ns;
+    path->ping_at = now + path->ping_span;
+}
+
+static bool is_keepalive(enum control_type type)
+{
+    return type == CONTROL_PING || type == CONTROL_PONG || type == CONTROL_KEEPALIVE ||
+           type == CONTROL_ALIVE || type == CONTROL_PROBE || type == CONTROL_PROBED;
+}
+
+void path_on_control(struct path *path, const struct control_header *header, lh_time now)
+{
+    if (header->sent_ns > path->newest_ns) {
+        path->newest_ns = header->sent_ns;
+        path->newest_received_ns = now;
+    }
+    path->last_received_ns = now;
+    take_echo(path, header, now);
+    /* A pong answers our ping: it must not restart the span, or two idle peers would ping for ever at full
+     * pace. */
+    if (!is_keepalive(header->type))
+        postpone_ping(path, now);
+}
+
+void path_on_traffic(struct path *path, lh_time now)
+{
+    path->last_received_ns = now;
+}
+
+void path_stamp(struct path *path, lh_time now, struct control_header *header)
+{
+    header->sent_ns = path->origin_ns + now;
+    if (!path->proven)
+        path->challenges[path->challenge_next++ % PATH_CHALLENGES] = header->sent_ns;
+    header->echo_ns = path->newest_ns;
+    header->echo_delay_ns = 0;
+    if (path->newest_ns) {
+        lh_time delay = now - path->newest_received_ns;
+        header->echo_delay_ns = delay < UINT32_MAX ? (uint32_t)delay : UINT32_MAX;
+    }
+}
+
+bool path_ping_due(struct path *path, lh_time now)
+{
+    if (now < path->ping_at)
+        return false;
+    lh_time longest = path->proven ? path->keepalive_ns : PATH_CHALLENGE_SPAN_MAX_NS;
+    path->ping_at = now + path->ping_span;
+    path->ping_span = path->ping_span * 2 < longest ? path->ping_span * 2 : longest;
+    return true;
+}
+
+/* ---- qp plan --------------------------------------------------------------------------------------- */
+
+#define DEFAULT_CHUNK_LOG     16u
+#define DEFAULT_IN_FLIGHT_LOG 30u
+#define DEFAULT_SLOTS_LOG     7u
+#define DEFAULT_GENERATIONS   4u
+
+static uint32_t mtu_of(const struct sdr_qp_attr *attr, const struct lh_qp_attr *more)
+{
+    if (more->mtu_bytes)
+        return more->mtu_bytes;
+    if (attr->mtu == SDR_MTU_64) /* zero: the default */
+        return ROCE_MTU_MAX;
+    return attr->mtu <= SDR_MTU_4096 ? 64u << attr->mtu : 0;
+}
+
+static int check_sizes(const struct message_shape *shape, uint64_t chunk_bytes)
+{
+    if (shape->mtu_bytes < ROCE_PAYLOAD_MIN || shape->mtu_bytes > ROCE_MTU_MAX ||
+        (shape->mtu_bytes & (shape->mtu_bytes - 1)))
+        return lh_fail(LH_EINVAL, "MTU %u: use a power of two from %u to %u", shape->mtu_bytes,
+                       ROCE_PAYLOAD_MIN, ROCE_MTU_MAX);
+    if (chunk_bytes < shape->mtu_bytes || (chunk_bytes & (chunk_bytes - 1)) ||
+        chunk_bytes > (UINT64_C(1) << 31))
+        return lh_fail(LH_EINVAL, "chunk of %llu bytes: use a power of two, at least the MTU (%u)",
+                       (unsigned long long)chunk_bytes, shape->mtu_bytes);
+    if (shape->slot_bytes < shape->mtu_bytes || shape->slot_bytes > UINT32_MAX)
+        return lh_fail(LH_EINVAL, "messages of up to %llu bytes: use the MTU (%u) to 4 GiB - 1",
+                       (unsigned long long)shape->slot_bytes, shape->mtu_bytes);
+    return 0;
+}
+
+static int check_split(const struct message_shape *shape)
+{
+    struct immediate_split split = shape->split;
+    if (split.message_bits < 1 || split.message_bits > 16 || split.fragment_bits < 1 ||
+        split.fragment_bits > 8 || 32 % split.fragment_bits)
+        return lh_fail(LH_EINVAL, "immediate split %u + %u + %u: use 10 + 18 + 4 or 8 + 22 + 2",
+                       split.message_bits, split.offset_bits, split.fragment_bits);
+    if ((shape->slots & (shape->slots - 1)) || shape->slots > 1u << split.message_bits)
+        return lh_fail(LH_EINVAL,
+                       "%u messages in flight: use a power of two up to %u (%u bits of the immediate)",
+                       shape->slots, 1u << split.message_bits, split.message_bits);
+    uint64_t packets = (shape->slot_bytes + shape->mtu_bytes - 1) / shape->mtu_bytes;
+    if (packets > UINT64_C(1) << split.offset_bits)
+        return lh_fail(LH_ERANGE,
+                       "messages of up to %llu bytes are %llu packets: %u bits of packet offset hold %u",
+                       (unsigned long long)shape->slot_bytes, (unsigned long long)packets,
+                       split.offset_bits, 1u << split.offset_bits);
+    if (shape->generations < 1 || shape->generations > QP_INFO_GENERATIONS_MAX)
+        return lh_fail(LH_EINVAL, "%u generations: use 1 to %u", shape->generations,
+                       QP_INFO_GENERATIONS_MAX);
+    return 0;
+}
+
+static int check_rates(const struct lh_qp_attr *more)
+{
+    uint64_t rate_bps = more->rate_bps > more->rate_max_bps ? more->rate_bps : more->rate_max_bps;
+    if (rate_bps > RATE_MAX_BPS)
+        return lh_fail(LH_EINVAL, "rate of %llu bit/s: use at most %llu (100 Tbit/s), or 0 for none",
+                       (unsigned long long)rate_bps, (unsigned long long)RATE_MAX_BPS);
+    return 0;
+}
+
+int qp_plan_congestion(const struct qp_plan *plan, bool told, struct congestion_choice *choice)
+{
+    return congestion_choice_parse(plan->congestion ? plan->congestion : told ? "fixed" : "bbr", choice);
+}
+
+int qp_plan_make(const struct sdr_qp_attr *attr, const struct lh_qp_attr *more, struct qp_plan *plan)
+{
+    size_t in_flight =
+        attr->max_in_flight_log_bytes ? attr->max_in_flight_log_bytes : DEFAULT_IN_FLIGHT_LOG;
+    uint32_t slots = attr->max_log_num_msgs ? attr->max_log_num_msgs : DEFAULT_SLOTS_LOG;
+    uint32_t chunk =
+        attr->bitmap_chunk_size_log_bytes ? attr->bitmap_chunk_size_log_bytes : DEFAULT_CHUNK_LOG;
+    if (slots > 16 || in_flight > 48 || chunk > 31)
+        return lh_fail(LH_EINVAL,
+                       "log2 of messages %u, bytes in flight %zu, chunk %u: at most 16, 48 and 31", slots,
+                       in_flight, chunk);
+    uint8_t message_bits = more->immediate_message_bits ? more->immediate_message_bits : 10;
+    uint8_t fragment_bits = more->immediate_fragment_bits ? more->immediate_fragment_bits : 4;
+    struct message_shape *shape = &plan->shape;
+    *shape = (struct message_shape){
+        .slots = more->slots ? more->slots : 1u << slots,
+        .mtu_bytes = mtu_of(attr, more),
+        .slot_bytes = more->slot_bytes ? more->slot_bytes
+                                       : UINT64_C(1) << (in_flight > slots ? in_flight - slots : 0),
+        .generations = more->generations ? more->generations : DEFAULT_GENERATIONS,
+        .split = {message_bits, (uint8_t)(32 - message_bits - fragment_bits), fragment_bits},
+    };
+    uint64_t chunk_bytes = more->chunk_bytes ? more->chunk_bytes : UINT64_C(1) << chunk;
+    int error = check_sizes(shape, chunk_bytes);
+    if (!error)
+        error = check_split(shape);
+    if (!error)
+        error = check_rates(more);
+    if (error)
+        return error;
+    shape->chunk_packets = (uint32_t)(chunk_bytes / shape->mtu_bytes);
+    plan->rate_bps = more->rate_bps ? more->rate_bps : (uint64_t)attr->rate_limit * 1000000;
+    plan->rate_max_bps = more->rate_max_bps ? more->rate_max_bps : LH_RATE_NONE;
+    plan->congestion = more->congestion;
+    plan->window_bytes = more->window_bytes ? more->window_bytes : shape->slots * shape->slot_bytes;
+    bool both = !attr->send_enable && !attr->recv_enable;
+    plan->send_enable = both || attr->send_enable;
+    plan->recv_enable = both || attr->recv_enable;
+    return 0;
+}
+
+/* ---- path mtu -------------------------------------------------------------------------------------- */
+
+#define PATH_MTU_CONFIRM_OVERDUES 8u
 
 #define SHIFT_MASK    3u /* of an id: the length of its probe */
 #define WAIT_UNKNOWN  LH_NS_PER_S

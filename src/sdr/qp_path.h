@@ -1,5 +1,92 @@
 /*
- * path_mtu.h - which part of a packet the path to the peer takes at once: path MTU discovery by probes (RFC
+ * qp_path.h - what a QP knows of the path to its peer: liveness, round trip from echoed times, silence,
+ * when to
+ * ping. Pure.
+ *
+ * A peer's address comes from its blob, unauthenticated. So the address is challenged: until a
+ * stamp that went there, and nowhere else, is echoed, nothing goes there but pings, and a pong for each ping
+ * that came from there. Stamps count from a secret origin, so an echo cannot be made up.
+ *
+ * Timers:
+ *   ping   until the address is proven: after 1 ms, then at doubling intervals, up to
+ *          PATH_CHALLENGE_SPAN_MAX_NS. From then on after silence (4 overdue times, doubling up to the
+ *          keepalive interval).
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_SDR_QP_PATH_H
+#define LH_SDR_QP_PATH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <longhaul/sdr_ext.h>
+#include <longhaul/types.h>
+
+#include "base/rtt.h"
+#include "congestion/congestion_table.h"
+#include "sdr/message_table.h"
+#include "wire/control_messages.h"
+
+/* Whoever is named by a foreign blob gets 12 pings in the first 2 s, all that a handshake over TCP waits for,
+ * then one in this time. Fewer do not connect where losses come in bursts. */
+#define PATH_CHALLENGE_SPAN_MAX_NS (1024 * LH_NS_PER_MS)
+/* The newest stamps that prove the address when one is echoed: pings and pongs of a round trip of 20 s. */
+#define PATH_CHALLENGES       64u
+#define PATH_CHALLENGES_BYTES (PATH_CHALLENGES * sizeof(uint64_t))
+
+struct path {
+    struct lh_rtt rtt;
+    uint64_t newest_ns;         /* newest `sent` received from the peer (its clock); 0: none */
+    lh_time newest_received_ns; /* when (our clock) */
+    uint64_t origin_ns;         /* of our stamps; secret */
+    uint64_t last_echo_ns;      /* newest echo that gave a sample: each gives one */
+    uint64_t *challenges;       /* PATH_CHALLENGES, of the owner, until it is proven; 0: none */
+    uint32_t challenge_next;
+    bool proven;              /* the peer is at the address of its blob */
+    lh_time last_received_ns; /* 0: never */
+    lh_time keepalive_ns;
+    lh_time ping_at;
+    lh_time ping_span;
+};
+
+/* secret: from a random source that no peer sees. challenges: zeroed. */
+void path_init(struct path *path, lh_time now, lh_time keepalive_ns, uint64_t secret, uint64_t *challenges);
+/* The next ping is due after that span of silence at the latest. */
+void path_keepalive_set(struct path *path, lh_time keepalive_ns);
+/* A control message with a valid token arrived. */
+void path_on_control(struct path *path, const struct control_header *header, lh_time now);
+/* A data packet of the peer arrived. */
+void path_on_traffic(struct path *path, lh_time now);
+/* Fills the times of a header that is about to be sent to the peer. */
+void path_stamp(struct path *path, lh_time now, struct control_header *header);
+/* True when a ping is due; the next one is then scheduled. */
+bool path_ping_due(struct path *path, lh_time now);
+
+/* ---- qp plan --------------------------------------------------------------------------------------- */
+
+/* What a QP is created with, from the attributes of the SDK and of Longhaul. Pure. */
+
+struct qp_plan {
+    struct message_shape shape;
+    const char *congestion; /* as asked for; NULL: the default */
+    uint64_t rate_bps;      /* told; 0: not */
+    uint64_t rate_max_bps;  /* LH_RATE_NONE: no bound */
+    uint64_t window_bytes;  /* in flight at most */
+    bool send_enable;
+    bool recv_enable;
+};
+
+/* Fills in the defaults of fields that are zero. -LH_EINVAL, -LH_ERANGE */
+int qp_plan_make(const struct sdr_qp_attr *attr, const struct lh_qp_attr *more, struct qp_plan *plan);
+/* The controller: what was asked for, else `fixed` where the path is told or pushes back by itself, else bbr.
+ * -LH_EINVAL */
+int qp_plan_congestion(const struct qp_plan *plan, bool told, struct congestion_choice *choice);
+
+/* ---- path mtu -------------------------------------------------------------------------------------- */
+
+/*
+ * Which part of a packet the path to the peer takes at once: path MTU discovery by probes (RFC
  * 8899, Datagram PLPMTUD). Pure.
  *
  * Packets of the agreed MTU may stop to pass in mid-transfer, without a word where a firewall drops ICMP: a
@@ -21,21 +108,11 @@
  *   raise    while packets are in pieces, three probes of each longer length, 4 s after the change, then at
  *            doubling intervals up to 600 s (RFC 8899, PMTU_RAISE_TIMER): the path may have recovered, and
  *            asking costs a few packets
- *
- * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_SDR_RUN_PATH_MTU_H
-#define LH_SDR_RUN_PATH_MTU_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include <longhaul/types.h>
-
-#define PATH_MTU_LENGTHS          4u /* packets in 1, 2, 4 or 8 pieces */
-#define PATH_MTU_CONFIRM_NS       LH_NS_PER_S
-#define PATH_MTU_CONFIRM_OVERDUES 8u
-#define PATH_MTU_WAIT_MIN_NS      (20 * LH_NS_PER_MS)
+#define PATH_MTU_LENGTHS     4u /* packets in 1, 2, 4 or 8 pieces */
+#define PATH_MTU_CONFIRM_NS  LH_NS_PER_S
+#define PATH_MTU_WAIT_MIN_NS (20 * LH_NS_PER_MS)
 /* Where a third of all packets is lost, both ways, 1 in 10,000 searches finds none of eight long probes
  * answered that pass; data packets that arrive end it before. */
 #define PATH_MTU_SEARCH_ANSWERS 8u

@@ -1,17 +1,16 @@
 /*
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "sdr/qp_rate.h"
+#include "sdr/qp_parts.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "base/earlier.h"
 #include "base/error.h"
-#include "base/least.h"
+#include "base/min_max.h"
 #include "history/path_history.h"
-#include "sdr/context.h"
-#include "wire/roce.h"
+#include "sdr/sdr_context.h"
+#include "wire/roce_packet.h"
 
 #define PACE_CHANGE      16u /* a change by less than this part is not worth a system call */
 #define PACE_SPAN_NS     LH_NS_PER_MS

@@ -5,10 +5,10 @@
 
 #include "base/bitmap.h"
 #include "base/error.h"
-#include "sdr/context.h"
-#include "sdr/memory.h"
-#include "sdr/sdk_warning.h"
 #include "sdr/qp.h"
+#include "sdr/qp_parts.h"
+#include "sdr/sdr_context.h"
+#include "sdr/sdr_memory.h"
 
 static int check_recv(struct sdr_qp *qp, const struct sdr_recv_wr *wr)
 {

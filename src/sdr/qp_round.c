@@ -1,15 +1,13 @@
 /*
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "sdr/qp_round.h"
+#include "sdr/qp_parts.h"
 
 #include <assert.h>
 
-#include "base/earlier.h"
-#include "base/least.h"
+#include "base/min_max.h"
 #include "fabric/packet_pieces.h"
-#include "sdr/context.h"
-#include "sdr/qp_rate.h"
+#include "sdr/sdr_context.h"
 
 #define OFFER_MORE 4u /* than the fabric took when it last refused some */
 /* A worker that is late is waited for that long, then twice as long each time: up to a millisecond. */

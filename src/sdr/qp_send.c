@@ -1,17 +1,37 @@
-/*
- * SPDX-License-Identifier: BSD-3-Clause
- */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sdr/qp_parts.h"
+
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <longhaul/units.h>
 
 #include "base/error.h"
-#include "base/least.h"
-#include "sdr/context.h"
-#include "sdr/driver.h"
-#include "sdr/memory.h"
-#include "sdr/sdk_warning.h"
+#include "base/min_max.h"
 #include "sdr/qp.h"
+#include "sdr/sdr_context.h"
+#include "sdr/sdr_driver.h"
+#include "sdr/sdr_memory.h"
+
+/* ---- sdk warning ----------------------------------------------------------------------------------- */
+
+#define LINE_MAX_BYTES 512u
+
+void sdk_warn(struct sdr_context *context, enum sdk_warning kind, const char *format, ...)
+{
+    if (atomic_fetch_or(&context->warned, (uint32_t)kind) & (uint32_t)kind)
+        return;
+    char line[LINE_MAX_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    /* In one piece: several processes may share a log. */
+    fprintf(stderr, "longhaul: %s\n", line);
+}
+
+/* ---- qp send --------------------------------------------------------------------------------------- */
 
 /* A part of a message to post. */
 struct part {

@@ -1,15 +1,139 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "sdr/rate/rate_control.h"
+#include "sdr/rate_control.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <string.h>
 
-#include "base/earlier.h"
-#include "base/least.h"
+#include <longhaul/congestion.h>
+#include <longhaul/types.h>
+
+#include "base/min_max.h"
+#include "congestion/congestion_table.h"
+#include "congestion/flight.h"
+#include "congestion/pacer.h"
+
+/* ---- delay log ------------------------------------------------------------------------------------- */
+
+#define QUARTERS_LOG 2u
+#define SMOOTHING    8
+
+/* Below 4 ns each value has a bucket; from there on four an octave. */
+static uint32_t bucket_of(lh_time delay_ns)
+{
+    if (delay_ns < 1u << QUARTERS_LOG)
+        return (uint32_t)delay_ns;
+    uint32_t octave = 63u - (uint32_t)__builtin_clzll(delay_ns);
+    uint32_t quarter = (uint32_t)(delay_ns >> (octave - QUARTERS_LOG)) & ((1u << QUARTERS_LOG) - 1);
+    uint32_t bucket = ((octave - QUARTERS_LOG + 1) << QUARTERS_LOG) + quarter;
+    return bucket < DELAY_LOG_BUCKETS ? bucket : DELAY_LOG_BUCKETS - 1;
+}
+
+/* The longest delay of a bucket. */
+static lh_time end_of(uint32_t bucket)
+{
+    if (bucket < 1u << QUARTERS_LOG)
+        return bucket;
+    uint32_t shift = (bucket >> QUARTERS_LOG) - 1;
+    lh_time first = (lh_time)((1u << QUARTERS_LOG) + (bucket & ((1u << QUARTERS_LOG) - 1))) << shift;
+    return first + ((lh_time)1 << shift) - 1;
+}
+
+static void add_recent(struct delay_log *log, lh_time rtt_ns)
+{
+    bool first = log->samples % DELAY_LOG_RECENT == 0;
+    if (first)
+        log->recent_ns[0] = log->recent_ns[1];
+    log->recent_ns[1] = first ? rtt_ns : lh_earlier(log->recent_ns[1], rtt_ns);
+}
+
+void delay_log_add(struct delay_log *log, lh_time rtt_ns)
+{
+    if (log->minimum_ns == 0 || rtt_ns < log->minimum_ns)
+        log->minimum_ns = rtt_ns;
+    lh_time delay_ns = rtt_ns - log->minimum_ns;
+    log->smoothed_ns = log->samples == 0
+                           ? delay_ns
+                           : log->smoothed_ns - log->smoothed_ns / SMOOTHING + delay_ns / SMOOTHING;
+    add_recent(log, rtt_ns);
+    log->samples++;
+    if (log->buckets != NULL) {
+        log->buckets[bucket_of(delay_ns)]++;
+        log->counted++;
+    }
+}
+
+lh_time delay_log_standing(const struct delay_log *log)
+{
+    if (log->samples < DELAY_LOG_RECENT)
+        return 0;
+    /* The first of these are all there is. */
+    bool whole = log->samples % DELAY_LOG_RECENT == 0;
+    lh_time shortest_ns = whole ? log->recent_ns[1] : lh_earlier(log->recent_ns[0], log->recent_ns[1]);
+    return shortest_ns - log->minimum_ns;
+}
+
+lh_time delay_log_quantile(const struct delay_log *log, double share)
+{
+    double wanted = share * (double)log->counted;
+    uint64_t seen = 0;
+    for (uint32_t i = 0; i < DELAY_LOG_BUCKETS && log->counted > 0; i++) {
+        seen += log->buckets[i];
+        if ((double)seen >= wanted)
+            return end_of(i);
+    }
+    return 0;
+}
+
+/* ---- read rate ------------------------------------------------------------------------------------- */
 
 __extension__ typedef unsigned __int128 wide;
 
-#define BITS_PER_BYTE    8u
+#define BITS_PER_BYTE 8u
+#define FASTER        4u /* by this part it has read more */
+
+static uint64_t rate_of(uint64_t bytes, lh_time span_ns)
+{
+    wide bps = span_ns > 0 ? (wide)bytes * BITS_PER_BYTE * LH_NS_PER_S / span_ns : 0;
+    return bps < UINT64_MAX ? (uint64_t)bps : UINT64_MAX;
+}
+
+/* Drops of one pause are reported in two spans, maybe. */
+static void end_span(struct read_rate *rate, uint64_t bps, bool dropped)
+{
+    rate->best_bps = lh_most(rate->best_bps, bps);
+    if (dropped && !rate->dropped_before)
+        rate->receiver_bps = lh_most(bps, 1);
+    else if (dropped || rate->dropped_before)
+        rate->receiver_bps = lh_most(rate->receiver_bps, bps);
+    else if (lh_left(bps, rate->receiver_bps) > rate->receiver_bps / FASTER)
+        rate->receiver_bps = 0;
+    rate->dropped_before = dropped;
+}
+
+void read_rate_note(struct read_rate *rate, uint64_t arrived_bytes, uint64_t dropped_packets,
+                    lh_time rtt_ns, lh_time now)
+{
+    lh_time span_ns = now - rate->since_ns;
+    uint64_t bps = rate_of(arrived_bytes - rate->since_bytes, span_ns);
+    bool dropped = dropped_packets > rate->since_dropped, first = rate->since_ns == 0;
+    if (dropped && rate->receiver_bps == 0)
+        rate->receiver_bps = first ? 1 : lh_most(bps, 1);
+    if (!first && span_ns < lh_most(READ_RATE_ROUNDS * rtt_ns, READ_RATE_LEAST_NS))
+        return;
+    if (!first)
+        end_span(rate, bps, dropped);
+    rate->since_ns = now;
+    rate->since_bytes = arrived_bytes;
+    rate->since_dropped = dropped_packets;
+}
+
+/* ---- rate control ---------------------------------------------------------------------------------- */
+
+#define RATE_HOST_SHARE_NS (500 * LH_NS_PER_US) /* of a round trip: two hosts that are not always running */
+#define RATE_BURST_MAX     ((uint64_t)256 * 1024)
+#define RATE_BURST_SPAN_NS (250 * LH_NS_PER_US)
+
 #define RECEIVER_SHARE   2u  /* of the peer's buffer is used: packets may take twice their usual memory */
 #define RECEIVER_MIN     2u  /* packets */
 #define RECEIVER_FIRST   64u /* likewise: many senders may begin at once, and have one socket at first */
@@ -414,4 +538,143 @@ lh_time rate_control_next(const struct rate_control *rate)
     if (!rate->started)
         return LH_TIME_NEVER;
     return lh_earlier(flight_next(&rate->flight, rate_control_silence_ns(rate)), rate->decision.next_ns);
+}
+
+/* ---- arrival report -------------------------------------------------------------------------------- */
+
+#define REPORTS_A_ROUND_TRIP 8u
+#define REPEAT_UNKNOWN_NS    (10 * LH_NS_PER_MS) /* while the round trip is not known */
+
+lh_time arrival_report_span(lh_time rtt_ns)
+{
+    lh_time span_ns = rtt_ns / REPORTS_A_ROUND_TRIP;
+    return span_ns > ARRIVAL_REPORT_SPAN_NS ? span_ns : ARRIVAL_REPORT_SPAN_NS;
+}
+
+static lh_time repeat_span(lh_time rtt_ns)
+{
+    lh_time span_ns = rtt_ns ? rtt_ns : REPEAT_UNKNOWN_NS;
+    return span_ns > ARRIVAL_REPORT_SPAN_NS ? span_ns : ARRIVAL_REPORT_SPAN_NS;
+}
+
+lh_time arrival_report_next(const struct arrival_report *report, uint64_t packets, lh_time rtt_ns)
+{
+    uint64_t unreported = packets - report->packets;
+    if (unreported > 0 && (report->packets < ARRIVAL_REPORT_FIRST ||
+                           (report->packets_max > 0 && unreported > report->packets_max)))
+        return 0;
+    if (unreported > 0)
+        return report->sent_ns +
+               (packets < ARRIVAL_REPORT_EARLY ? ARRIVAL_REPORT_SPAN_NS : arrival_report_span(rtt_ns));
+    return report->repeat ? report->sent_ns + repeat_span(rtt_ns) : LH_TIME_NEVER;
+}
+
+bool arrival_report_due(const struct arrival_report *report, uint64_t packets, lh_time rtt_ns, lh_time now)
+{
+    return arrival_report_next(report, packets, rtt_ns) <= now;
+}
+
+void arrival_report_on_sent(struct arrival_report *report, uint64_t packets, lh_time now)
+{
+    report->repeat = packets != report->packets;
+    report->packets = packets;
+    report->sent_ns = now;
+}
+
+/* ---- credit grant ---------------------------------------------------------------------------------- */
+
+uint8_t credit_grant_number(const struct lh_congestion *controller)
+{
+    return controller->receiver_credit ? congestion_wire_number(controller) : 0;
+}
+
+const struct lh_congestion *credit_grant_of(uint8_t number)
+{
+    const struct lh_congestion *controller = congestion_of_wire_number(number);
+    return controller && controller->receiver_credit ? controller : NULL;
+}
+
+void credit_grant_start(struct credit_grant *grant, const struct lh_congestion *controller, void *state,
+                        const struct lh_congestion_path *path, lh_time now)
+{
+    uint8_t params[LH_CONGESTION_PARAMS] = {0};
+    *grant = (struct credit_grant){
+        .controller = controller, .state = state, .mtu_bytes = path->mtu_bytes, .next_ns = now};
+    controller->parse("", params);
+    controller->receiver_start(state, path, params, now);
+}
+
+static uint64_t newly(uint64_t *known, uint64_t total)
+{
+    uint64_t more = total > *known ? total - *known : 0;
+    *known += more;
+    return more;
+}
+
+uint64_t credit_grant_renew(struct credit_grant *grant, uint64_t arrived_packets, uint64_t marked_packets,
+                            lh_time now)
+{
+    if (!grant->controller)
+        return UINT64_MAX;
+    uint64_t arrived = newly(&grant->arrived_packets, arrived_packets);
+    uint64_t marked = newly(&grant->marked_packets, marked_packets);
+    if (arrived > 0)
+        grant->controller->receiver_on_arrived(grant->state, arrived * grant->mtu_bytes,
+                                               (marked < arrived ? marked : arrived) * grant->mtu_bytes,
+                                               now);
+    grant->next_ns = LH_TIME_NEVER;
+    return grant->controller->receiver_credit(grant->state, now, &grant->next_ns);
+}
+
+/* ---- shared rate ----------------------------------------------------------------------------------- */
+
+#define SHARED_RATE_SMALL    4096u /* bytes */
+#define SHARED_RATE_TURN_MIN ((uint64_t)8 * 1024)
+
+#define TURN_NS (250 * LH_NS_PER_US) /* of the rate */
+/* A worker that comes late makes up for so much. */
+#define ARREARS_NS  LH_NS_PER_MS
+#define ARREARS_MAX ((uint64_t)256 * 1024)
+
+static uint64_t shared_rate_bytes_in(uint64_t rate_bps, lh_time span_ns)
+{
+    return rate_bps / (BITS_PER_BYTE * LH_NS_PER_S / span_ns);
+}
+
+void shared_rate_init(struct shared_rate *rate, uint64_t rate_bps)
+{
+    uint64_t turn = lh_least(shared_rate_bytes_in(rate_bps, TURN_NS), SHARED_RATE_TURN_MAX);
+    uint64_t arrears = lh_least(shared_rate_bytes_in(rate_bps, ARREARS_NS), ARREARS_MAX);
+    *rate = (struct shared_rate){.turn_bytes = lh_most(turn, SHARED_RATE_TURN_MIN)};
+    pacer_init(&rate->pacer, rate_bps, lh_most(arrears, rate->turn_bytes));
+}
+
+static void reserve(struct shared_rate *rate, struct rate_turn *turn, uint64_t bytes, uint64_t waiting,
+                    lh_time now)
+{
+    uint64_t start = lh_most(turn->ended, lh_left(rate->virtual_bytes, rate->turn_bytes));
+    bool passes = start < rate->virtual_bytes && waiting <= SHARED_RATE_SMALL;
+    turn->at_ns = passes ? now : pacer_ready(&rate->pacer, now, bytes);
+    turn->bytes += bytes;
+    turn->ended = start + bytes;
+    rate->virtual_bytes = lh_most(rate->virtual_bytes, start);
+    pacer_on_sent(&rate->pacer, now, bytes);
+}
+
+uint64_t shared_rate_room(struct shared_rate *rate, struct rate_turn *turn, uint64_t waiting,
+                          uint64_t first, lh_time now)
+{
+    assert(shared_rate_is_on(rate) && first <= rate->turn_bytes);
+    uint64_t least = lh_most(first, 1); /* an empty packet counts, too */
+    if (turn->bytes < least) {
+        uint64_t more = lh_least(lh_left(waiting, turn->bytes), rate->turn_bytes);
+        reserve(rate, turn, lh_most(more, least - turn->bytes), waiting, now);
+    }
+    return turn->at_ns <= now ? turn->bytes : 0;
+}
+
+void shared_rate_on_sent(struct rate_turn *turn, uint64_t bytes)
+{
+    assert(bytes <= turn->bytes);
+    turn->bytes -= bytes;
 }

@@ -22,20 +22,112 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_SDR_RATE_RATE_CONTROL_H
-#define LH_SDR_RATE_RATE_CONTROL_H
+#ifndef LH_SDR_RATE_CONTROL_H
+#define LH_SDR_RATE_CONTROL_H
 
-#include "congestion/congestion_table.h"
+#include <stdbool.h>
+
+#include <longhaul/congestion.h>
+#include <longhaul/types.h>
+
 #include "congestion/flight.h"
 #include "congestion/pacer.h"
-#include "sdr/rate/delay_log.h"
-#include "sdr/rate/limits.h"
-#include "sdr/rate/read_rate.h"
+
+/* ---- delay log ------------------------------------------------------------------------------------- */
+
+/*
+ * How long packets wait in queues: smoothed, and as a histogram with buckets of a quarter of an
+ * octave. Pure.
+ */
+
+#define DELAY_LOG_BUCKETS 192u /* up to 2^48 ns */
+/* Of so many round trips jitter, and reports that were held back, leave one short; a queue that stands does
+ * not. */
+#define DELAY_LOG_RECENT 32u
+
+struct delay_log {
+    lh_time minimum_ns; /* shortest round trip; 0: none yet */
+    lh_time smoothed_ns;
+    lh_time recent_ns[2]; /* shortest round trips of the last DELAY_LOG_RECENT samples, and since */
+    uint64_t samples;
+    uint64_t counted;  /* of them: in buckets, which may have come after the first ones */
+    uint32_t *buckets; /* DELAY_LOG_BUCKETS, zeroed, of the owner; NULL: no quantiles yet */
+};
+
+/* A round trip: what is above the shortest one is delay. */
+void delay_log_add(struct delay_log *log, lh_time rtt_ns);
+/* The shortest delay of the last DELAY_LOG_RECENT samples or up to twice as many; 0 before so many. */
+lh_time delay_log_standing(const struct delay_log *log);
+/* The delay that this share of the samples in buckets (0 to 1) do not exceed, up to a quarter of an octave; 0
+ * without any. */
+lh_time delay_log_quantile(const struct delay_log *log, double share);
+
+/* ---- limits ---------------------------------------------------------------------------------------- */
+
+/* What kept a sender from sending more, and for how long. Pure. */
+
+struct limits {
+    enum lh_limit now;
+    lh_time since_ns; /* 0: nothing noted yet */
+    lh_time ns[LH_LIMITS];
+};
+
+/* From now on it is this one. Cheap when nothing changes. */
+static inline void limits_note(struct limits *limits, enum lh_limit limit, lh_time now)
+{
+    if (limits->now == limit && limits->since_ns != 0)
+        return;
+    if (limits->since_ns != 0 && now > limits->since_ns)
+        limits->ns[limits->now] += now - limits->since_ns;
+    limits->now = limit;
+    limits->since_ns = now;
+}
+
+/* The host came so late that the pace had let out all it ever does at once, at full_ns: since then it was
+ * the host. To be called before limits_note(). */
+static inline void limits_late(struct limits *limits, lh_time full_ns, lh_time now)
+{
+    if (limits->now == LH_LIMIT_RATE && limits->since_ns != 0 && full_ns < now)
+        limits_note(limits, LH_LIMIT_HOST, full_ns > limits->since_ns ? full_ns : limits->since_ns);
+}
+
+/* How long it was this one, until now. */
+static inline lh_time limits_ns(const struct limits *limits, enum lh_limit limit, lh_time now)
+{
+    bool is_now = limits->now == limit && limits->since_ns != 0 && now > limits->since_ns;
+    return limits->ns[limit] + (is_now ? now - limits->since_ns : 0);
+}
+
+/* ---- read rate ------------------------------------------------------------------------------------- */
+
+/*
+ * What the receiver reads, over spans of some round trips: the most so far, and what it was
+ * when its sockets had to drop. Pure.
+ *
+ * A receiver that is too slow shows itself by drops only once: then the controller takes its pace for the
+ * path's. So what it read then stays its rate until it has read more.
+ */
+
+#define READ_RATE_ROUNDS   8u
+#define READ_RATE_LEAST_NS (100 * LH_NS_PER_MS) /* what hosts hold back for a while is little against it */
+
+/* All zero: nothing noted yet. */
+struct read_rate {
+    lh_time since_ns; /* start of this span; 0: none yet */
+    uint64_t since_bytes;
+    uint64_t since_dropped;
+    bool dropped_before;   /* in the last span */
+    uint64_t best_bps;     /* of all spans that have ended; 0: none has */
+    uint64_t receiver_bps; /* 0: it has dropped nothing, or has read more since */
+};
+
+/* In all so far, by the receiver's reports; rtt_ns: the shortest. */
+void read_rate_note(struct read_rate *rate, uint64_t arrived_bytes, uint64_t dropped_packets,
+                    lh_time rtt_ns, lh_time now);
+
+/* ---- rate control ---------------------------------------------------------------------------------- */
 
 #define RATE_FLIGHT_ENTRIES 1024u
-#define RATE_HOST_SHARE_NS  (500 * LH_NS_PER_US) /* of a round trip: two hosts that are not always running */
-#define RATE_BURST_MAX      ((uint64_t)256 * 1024)
-#define RATE_BURST_SPAN_NS  (250 * LH_NS_PER_US)
 #define RATE_MAX_BPS        UINT64_C(100000000000000)
 
 struct rate_control {
@@ -134,5 +226,108 @@ lh_time rate_control_silence_ns(const struct rate_control *rate);
 bool rate_control_on_time(struct rate_control *rate, lh_time now);
 /* When that is; LH_TIME_NEVER. */
 lh_time rate_control_next(const struct rate_control *rate);
+
+/* ---- arrival report -------------------------------------------------------------------------------- */
+
+/*
+ * When a receiver reports what arrived. Pure.
+ *
+ * A report carries totals, so a lost one costs nothing but time. One is due when something new has arrived
+ * and an eighth of a round trip has passed since the last one (at least ARRIVAL_REPORT_SPAN_NS), or at once
+ * when what is not reported takes a good part of the socket buffer, for the sender counts it as waiting
+ * there; and sooner while the first packets arrive, for their spacing is all that the sender knows of the
+ * path's rate. The last one before a silence is sent twice, a round trip apart.
+ */
+
+#define ARRIVAL_REPORT_SPAN_NS (250 * LH_NS_PER_US)
+#define ARRIVAL_REPORT_FIRST   128u  /* packets: each is reported at once, */
+#define ARRIVAL_REPORT_EARLY   2048u /* and these after ARRIVAL_REPORT_SPAN_NS, whatever the round trip */
+
+struct arrival_report {
+    uint64_t packets_max; /* that may be unreported; 0: no limit */
+    uint64_t packets;     /* the total that was last reported */
+    lh_time sent_ns;      /* when that was */
+    bool repeat;          /* it may have been the last one: once more */
+};
+
+/* The span between two reports; rtt_ns: smoothed, 0: unknown. */
+lh_time arrival_report_span(lh_time rtt_ns);
+bool arrival_report_due(const struct arrival_report *report, uint64_t packets, lh_time rtt_ns, lh_time now);
+/* A report with that total was sent. */
+void arrival_report_on_sent(struct arrival_report *report, uint64_t packets, lh_time now);
+/* When the next one is due if nothing else arrives; LH_TIME_NEVER. */
+lh_time arrival_report_next(const struct arrival_report *report, uint64_t packets, lh_time rtt_ns);
+
+/* ---- credit grant ---------------------------------------------------------------------------------- */
+
+/*
+ * The receiver's half of a controller by credits: what the peer may have sent in all. Pure.
+ *
+ * The peer asks for it in its QP info, by number. Without one its credit has no limit.
+ */
+
+struct credit_grant {
+    const struct lh_congestion *controller; /* NULL: no limit */
+    void *state;
+    uint32_t mtu_bytes;
+    uint64_t arrived_packets; /* that the controller knows of */
+    uint64_t marked_packets;
+    lh_time next_ns; /* when it has more to grant; LH_TIME_NEVER */
+};
+
+/* The number of a controller in QP info; 0: it has no receiver's half. */
+uint8_t credit_grant_number(const struct lh_congestion *controller);
+/* The controller of a number, or NULL: there is none. Any number may come from the peer. */
+const struct lh_congestion *credit_grant_of(uint8_t number);
+/* state: receiver_bytes of the controller, aligned to 64, owned by the caller. */
+void credit_grant_start(struct credit_grant *grant, const struct lh_congestion *controller, void *state,
+                        const struct lh_congestion_path *path, lh_time now);
+/* Totals of packets that arrived and were marked. Bytes that the peer may have sent in all; UINT64_MAX: no
+ * limit. */
+uint64_t credit_grant_renew(struct credit_grant *grant, uint64_t arrived_packets, uint64_t marked_packets,
+                            lh_time now);
+
+/* ---- shared rate ----------------------------------------------------------------------------------- */
+
+/*
+ * A rate that several senders have together. Pure.
+ *
+ * A sender reserves a *turn*: so many bytes, and the moment from which on the rate lets them out. It has
+ * one at a time, and turns follow each other in the order in which they were reserved. So senders that
+ * always have something to send get equal shares, in bytes, and what one leaves is the others'.
+ *
+ * A single small packet does not wait behind the turns of others, if its sender has used less than its
+ * share: it leaves at once, and later turns are that much later.
+ */
+
+#define SHARED_RATE_TURN_MAX ((uint64_t)64 * 1024)
+
+/* All zero: no rate. */
+struct shared_rate {
+    struct pacer pacer;
+    uint64_t turn_bytes;
+    uint64_t
+        virtual_bytes; /* of each sender that always has something to send: the start of the latest turn */
+};
+
+/* Of one sender. All zero: it has none. */
+struct rate_turn {
+    lh_time at_ns;
+    uint64_t bytes; /* reserved, and not sent yet */
+    uint64_t ended; /* its last one, by virtual_bytes */
+};
+
+/* 0: no rate. */
+void shared_rate_init(struct shared_rate *rate, uint64_t rate_bps);
+static inline bool shared_rate_is_on(const struct shared_rate *rate)
+{
+    return rate->pacer.rate_bps != 0;
+}
+/* How many of the bytes that it has to send may leave now: 0, and then none before turn->at_ns, or at least
+ * `first`, which is as much as its next packet can have. Reserves a turn for it where it has none. */
+uint64_t shared_rate_room(struct shared_rate *rate, struct rate_turn *turn, uint64_t waiting,
+                          uint64_t first, lh_time now);
+/* So many of them left. */
+void shared_rate_on_sent(struct rate_turn *turn, uint64_t bytes);
 
 #endif

@@ -1,7 +1,53 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "sdr/run/run_queue.h"
+#include "sdr/run_queue.h"
 
 #include <assert.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/due_heap.h"
+#include "base/min_max.h"
+
+/* ---- turns ----------------------------------------------------------------------------------------- */
+
+void turns_init(struct turn_order *turns, struct due **places, uint32_t room)
+{
+    *turns = (struct turn_order){0};
+    due_heap_init(&turns->waiting, places, room);
+}
+
+void turns_enter(struct turn_order *turns, struct turn *turn)
+{
+    if (turn->start.place == 0)
+        due_heap_set(&turns->waiting, &turn->start,
+                     lh_most(turn->ended, lh_left(turns->now, TURNS_CREDIT)));
+}
+
+void turns_leave(struct turn_order *turns, struct turn *turn)
+{
+    due_heap_set(&turns->waiting, &turn->start, LH_TIME_NEVER);
+}
+
+struct turn *turns_next(struct turn_order *turns)
+{
+    struct turn *turn = (struct turn *)due_heap_pop(&turns->waiting, LH_TIME_NEVER);
+    if (!turn)
+        return NULL;
+    turn->ended = turn->start.at_ns;
+    turns->now = lh_most(turns->now, turn->ended);
+    return turn;
+}
+
+void turns_charge(struct turn *turn, uint64_t cost)
+{
+    turn->ended += cost;
+}
+
+/* ---- run queue ------------------------------------------------------------------------------------- */
 
 void run_queue_init(struct run_queue *queue, struct due **places, uint32_t room)
 {
@@ -100,4 +146,50 @@ struct run_entry *run_queue_take(struct run_queue *queue)
     queue->last = NULL;
     pthread_mutex_unlock(&queue->lock);
     return first;
+}
+
+/* ---- channel order --------------------------------------------------------------------------------- */
+
+void channel_order_init(struct channel_order *order, uint32_t channels)
+{
+    order->unserved = channels;
+    order->waiting = 0;
+}
+
+void channel_order_set(struct channel_order *order, uint32_t channel, bool waiting, uint64_t front)
+{
+    uint32_t bit = (uint32_t)1 << channel;
+    order->waiting = waiting ? order->waiting | bit : order->waiting & ~bit;
+    order->fronts[channel] = front;
+}
+
+/* Of a set that is not empty. Places wrap. */
+static uint32_t earliest(const struct channel_order *order, uint32_t channels)
+{
+    uint32_t first = (uint32_t)__builtin_ctz(channels);
+    for (channels &= channels - 1; channels != 0; channels &= channels - 1) {
+        uint32_t c = (uint32_t)__builtin_ctz(channels);
+        if ((int64_t)(order->fronts[c] - order->fronts[first]) < 0)
+            first = c;
+    }
+    return first;
+}
+
+bool channel_order_next(struct channel_order *order, uint32_t *channel)
+{
+    if (order->unserved == 0)
+        return false;
+    uint32_t waiting = order->unserved & order->waiting;
+    *channel = waiting != 0 ? earliest(order, waiting) : (uint32_t)__builtin_ctz(order->unserved);
+    order->unserved &= ~((uint32_t)1 << *channel);
+    return true;
+}
+
+bool channel_order_bound(const struct channel_order *order, uint32_t channel, uint64_t *bound)
+{
+    uint32_t others = order->waiting & ~((uint32_t)1 << channel);
+    if (others == 0)
+        return false;
+    *bound = order->fronts[earliest(order, others)];
+    return true;
 }

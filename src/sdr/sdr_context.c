@@ -1,24 +1,118 @@
-/*
- * A context from the outside: its creation, its end, and its rounds where the caller makes progress.
- *
- * SPDX-License-Identifier: BSD-3-Clause
- */
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sdr/sdr_context.h"
+
 #include <assert.h>
+#include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include <longhaul/sdr_ext.h>
+
 #include "base/error.h"
-#include "device/open.h"
+#include "device/device_registry.h"
+#include "fabric/fabric.h"
 #include "link/link.h"
-#include "sdr/context.h"
-#include "sdr/driver.h"
 #include "sdr/qp.h"
-#include "sdr/round.h"
-#include "sdr/sdk_warning.h"
-#include "sdr/run/spin.h"
+#include "sdr/qp_parts.h"
+#include "sdr/rate_control.h"
+#include "sdr/sdr_driver.h"
+#include "sdr/sdr_worker.h"
+#include "sdr/worker_sleep.h"
+#include "store/store.h"
 #include "wire/qp_info.h"
+
+/* ---- context --------------------------------------------------------------------------------------- */
+
+#define CONTEXT_WORKERS_MAX 64u
+#define CONTEXT_QPS_LOG_MAX 16u
+#define CONTEXT_QPS_LOG     10u /* without a wish */
+
+static void gates_enter(struct sdr_context *context)
+{
+    for (uint32_t i = 0; i < (context->worker_count ? context->worker_count : 1); i++)
+        gate_enter(&context->workers[i].gate);
+}
+
+static void gates_leave(struct sdr_context *context)
+{
+    for (uint32_t i = 0; i < (context->worker_count ? context->worker_count : 1); i++)
+        gate_leave(&context->workers[i].gate);
+}
+
+int context_add_qp(struct sdr_context *context, struct sdr_qp *qp)
+{
+    int error = 0;
+    pthread_mutex_lock(&context->lock);
+    if (context->qp_count == context->qps_max) {
+        error = lh_fail(LH_ERANGE, "context: limit of %u QPs reached", context->qps_max);
+    } else {
+        gates_enter(context);
+        qp->place = context->qp_count;
+        context->qps[context->qp_count++] = qp;
+        round_add_qp(context, qp);
+        gates_leave(context);
+    }
+    pthread_mutex_unlock(&context->lock);
+    return error;
+}
+
+void context_remove_qp(struct sdr_context *context, struct sdr_qp *qp)
+{
+    pthread_mutex_lock(&context->lock);
+    gates_enter(context);
+    assert(context->qps[qp->place] == qp);
+    context->qps[qp->place] = context->qps[--context->qp_count];
+    context->qps[qp->place]->place = qp->place;
+    round_remove_qp(context, qp);
+    qp_leave_keepers(qp);
+    gates_leave(context);
+    pthread_mutex_unlock(&context->lock);
+}
+
+struct store *sdr_context_store(struct sdr_context *context)
+{
+    return &context->store;
+}
+
+int sdr_context_watch(struct sdr_context *context, struct watch_other *other)
+{
+    struct worker *worker = &context->workers[0];
+    gate_enter(&worker->gate);
+    int error = watch_add_other(&worker->watch, other);
+    gate_leave(&worker->gate);
+    waker_wake(&worker->waker); /* it may be asleep, without a descriptor to wait for */
+    return error;
+}
+
+void sdr_context_watch_writable(struct sdr_context *context, struct watch_other *other, bool wanted)
+{
+    watch_writable(&context->workers[0].watch, other, wanted);
+}
+
+void sdr_context_unwatch(struct sdr_context *context, struct watch_other *other)
+{
+    struct worker *worker = &context->workers[0];
+    gate_enter(&worker->gate);
+    watch_remove_other(&worker->watch, other);
+    gate_leave(&worker->gate);
+}
+
+const char *lh_sdr_warning(struct sdr_context *context)
+{
+    return fabric_warning(context->fabric);
+}
+
+lh_time lh_sdr_now(struct sdr_context *context)
+{
+    return context->fabric->ops->now(context->fabric);
+}
+
+/* ---- context create -------------------------------------------------------------------------------- */
+
+/* A context from the outside: its creation, its end, and its rounds where the caller makes progress. */
 
 static int check_attr(const struct lh_context_attr *attr)
 {
@@ -217,7 +311,7 @@ int sdr_context_destroy(struct sdr_context *context)
 }
 
 /* Channels have their turn before the driver: what it puts into their queues goes in the next round, which
- * is due at once. A worker does the same (worker.c). */
+ * is due at once. A worker does the same (sdr_worker.c). */
 static bool round_of_caller(struct sdr_context *context, uint32_t index, uint32_t count, lh_time *next)
 {
     struct worker *caller = &context->workers[0];

@@ -1,5 +1,5 @@
 /*
- * context.h - a context: one fabric, its workers, its QPs and its memory.
+ * sdr_context.h - a context: one fabric, its workers, its QPs and its memory.
  *
  * Locks, in the order in which they may be taken: context->lock, the gates of the workers in ascending
  * order, qp->driver_lock, qp->lock, the gates of a QP's channels in ascending order, and inmost
@@ -9,8 +9,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_SDR_CONTEXT_H
-#define LH_SDR_CONTEXT_H
+#ifndef LH_SDR_SDR_CONTEXT_H
+#define LH_SDR_SDR_CONTEXT_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -18,15 +18,12 @@
 #include <longhaul/sdr_ext.h>
 
 #include "fabric/fabric.h"
-#include "history/known_paths.h"
-#include "sdr/rate/shared_rate.h"
-#include "sdr/run/keepers.h"
-#include "sdr/worker.h"
+#include "history/path_history.h"
+#include "sdr/rate_control.h"
+#include "sdr/sdr_worker.h"
+#include "sdr/worker_sleep.h"
 #include "store/store.h"
 
-#define CONTEXT_WORKERS_MAX      64u
-#define CONTEXT_QPS_LOG_MAX      16u
-#define CONTEXT_QPS_LOG          10u /* without a wish */
 #define CONTEXT_MEMORY_LISTS_LOG 8u
 #define CONTEXT_MEMORY_LISTS     (1u << CONTEXT_MEMORY_LISTS_LOG)
 
@@ -62,4 +59,5 @@ struct sdr_context {
 /* Adds a QP to the workers' rounds; removes it, and returns when no worker touches it any more. */
 int context_add_qp(struct sdr_context *context, struct sdr_qp *qp);
 void context_remove_qp(struct sdr_context *context, struct sdr_qp *qp);
+
 #endif

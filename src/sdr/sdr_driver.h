@@ -1,5 +1,5 @@
 /*
- * driver.h - what the layer above needs besides the public calls.
+ * sdr_driver.h - what the layer above needs besides the public calls.
  *
  * The control worker's thread belongs to the context, and runs the protocol step of the layer above between
  * receiving control messages and sending them: so an answer leaves in the round in which its question came.
@@ -8,12 +8,12 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_SDR_DRIVER_H
-#define LH_SDR_DRIVER_H
+#ifndef LH_SDR_SDR_DRIVER_H
+#define LH_SDR_SDR_DRIVER_H
 
 #include <longhaul/sdr_ext.h>
 
-#include "sdr/run/watch_other.h"
+#include "sdr/worker_sleep.h"
 #include "wire/qp_info.h"
 
 /* Called in each round of the control worker (or of lh_sdr_progress), with no SDR lock held; may call the

@@ -4,13 +4,13 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "sdr/memory.h"
+#include "sdr/sdr_memory.h"
 
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "sdr/context.h"
 #include "sdr/qp.h"
+#include "sdr/sdr_context.h"
 
 struct sdr_mr {
     struct sdr_context *context;

@@ -1,10 +1,10 @@
 /*
- * memory.h - registered memory of a context; the rest of the interface is sdr_mr.h.
+ * sdr_memory.h - registered memory of a context; the rest of the interface is sdr_mr.h.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_SDR_MEMORY_H
-#define LH_SDR_MEMORY_H
+#ifndef LH_SDR_SDR_MEMORY_H
+#define LH_SDR_SDR_MEMORY_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,93 @@
 /*
- * keepers.h - one keepalive for each pair of contexts: of all QPs that lead to one peer's address, one is the
+ * worker_sleep.h - the descriptors that a worker waits for, of all its QPs: an epoll set.
+ *
+ * What is reported is registered, whoever it belongs to: an entry may be removed only under the gate under
+ * which reports are read (sdr_worker.h). Descriptors that several QPs have in common are registered for
+ * one, who
+ * reads for all.
+ *
+ * Beside them are descriptors of the layers above, each with a function that is called when it is ready
+ *.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_SDR_WORKER_SLEEP_H
+#define LH_SDR_WORKER_SLEEP_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <longhaul/types.h>
+
+#include "base/min_max.h"
+
+/* ---- watch other ----------------------------------------------------------------------------------- */
+
+/* A descriptor of a layer above, which a worker waits for beside those of its QPs. */
+
+/* Its owner keeps it. */
+struct watch_other {
+    int fd;
+    /* It is readable, or writable while that is asked for, or broken. Cheap; false: it is watched no
+     * longer. */
+    bool (*on_ready)(void *context);
+    void *context;
+    bool watched; /* the watch's own */
+};
+
+/* ---- watch ----------------------------------------------------------------------------------------- */
+
+struct run_entry;
+
+#define WATCH_BATCH       64u
+#define WATCH_REMOVED_MAX 256u /* of a QP: all its channels and control */
+
+struct watch {
+    int fd;           /* of the epoll set, readable when any is; -1: there is none yet */
+    uint32_t entries; /* with descriptors in it */
+    uint32_t others;  /* descriptors of layers above */
+    uint32_t *users;  /* of each descriptor: channels that wait for it */
+    uint32_t users_room;
+    /* Those that were removed, and which others have in common: the user registers them again. */
+    int removed[WATCH_REMOVED_MAX];
+    uint32_t removed_count;
+};
+
+/* Those of one channel, or of control, that are registered. */
+#define WATCH_FDS_MAX 4u
+struct watch_fds {
+    int fds[WATCH_FDS_MAX];
+    uint32_t count;
+};
+
+struct watch_report {
+    struct run_entry *ready[WATCH_BATCH];
+    uint32_t count;
+    struct watch_other *others[WATCH_BATCH];
+    uint32_t other_count;
+};
+
+void watch_init(struct watch *watch);
+void watch_close(struct watch *watch);
+/* These, instead of what is registered, from now on. One that is there already stays as it is. 0,
+ * -LH_ESYSTEM or -LH_ENOMEM. */
+int watch_set(struct watch *watch, struct run_entry *entry, struct watch_fds *registered, const int *fds,
+              uint32_t count);
+/* Waits for it, too. 0, or -LH_ESYSTEM. */
+int watch_add_other(struct watch *watch, struct watch_other *other);
+/* No effect on one that is not watched. */
+void watch_remove_other(struct watch *watch, struct watch_other *other);
+/* Whether it is also ready when it can be written. Any thread, while it is watched. */
+void watch_writable(const struct watch *watch, struct watch_other *other, bool wanted);
+/* What is readable now, a batch at most: each in its turn. */
+void watch_look(struct watch *watch, struct watch_report *report);
+
+/* ---- keepers --------------------------------------------------------------------------------------- */
+
+/*
+ * One keepalive for each pair of contexts: of all QPs that lead to one peer's address, one is the
  * keeper, whose pings keep NAT and firewalls on the path open for all of them. It also asks the peer's
  * context which QPs are connected that this side waits for, by their tokens.
  *
@@ -12,18 +100,7 @@
  *
  * Any thread may add and remove: the table has a lock of its own, under which nothing else is taken. The rest
  * is the control worker's, and no member goes while it looks.
- *
- * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_SDR_KEEPERS_H
-#define LH_SDR_KEEPERS_H
-
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-
-#include <longhaul/types.h>
 
 #define KEEPERS_LISTS     256u
 #define KEEPERS_TOKENS    1024u
@@ -87,5 +164,151 @@ uint32_t keepers_answer(struct keepers *keepers, const struct keeper *self, cons
 /* The answer. */
 void keepers_on_alive(struct keepers *keepers, const struct keeper *self, const uint32_t *tokens,
                       uint32_t count, lh_time now);
+
+/* ---- rest ------------------------------------------------------------------------------------------ */
+
+/*
+ * How long a worker leaves a QP's packets in the sockets, to read many at once. Pure.
+ *
+ * On a long path packets come one by one, evenly spaced. Whoever reads each when it comes does nothing else,
+ * for nothing: a small part of the round trip later is as good. On a short path it is not, and there is no
+ * rest, nor for the first packets, whose spacing shows the path's rate. What arrives meanwhile must be little
+ * against the buffer.
+ */
+
+#define REST_RTT_SHARE    256u
+#define REST_MAX_NS       (250 * LH_NS_PER_US)
+#define REST_MIN_NS       (20 * LH_NS_PER_US) /* less is not worth a system call */
+#define REST_FIRST        128u                /* packets */
+#define REST_BUFFER_SHARE 8u
+#define REST_WINDOW_NS    LH_NS_PER_MS /* of the rate of arrival */
+
+struct rest {
+    lh_time since_ns;
+    uint64_t packets;    /* in all, at since_ns */
+    lh_time a_packet_ns; /* time between two, lately */
+};
+
+/* packets: that arrived in all; rtt_ns: the shortest, 0: unknown; buffer_packets: that the sockets hold.
+ * 0: no rest. */
+static inline lh_time rest_span(struct rest *rest, uint64_t packets, lh_time rtt_ns,
+                                uint64_t buffer_packets, lh_time now)
+{
+    if (now >= rest->since_ns + REST_WINDOW_NS) {
+        rest->a_packet_ns = (now - rest->since_ns) / (packets - rest->packets + 1);
+        rest->since_ns = now;
+        rest->packets = packets;
+    }
+    lh_time full_ns = rest->a_packet_ns * (buffer_packets / REST_BUFFER_SHARE);
+    lh_time span_ns = lh_least(lh_least(rtt_ns / REST_RTT_SHARE, full_ns), REST_MAX_NS);
+    return span_ns < REST_MIN_NS || packets < REST_FIRST ? 0 : span_ns;
+}
+
+#define REST_LATELY_NS (10 * LH_NS_PER_MS)
+
+/* The rests of a worker's QPs. Those that were idle lately have no say. */
+struct rest_lately {
+    lh_time since_ns;
+    lh_time least_ns;  /* of those that were busy since; LH_TIME_NEVER: none was */
+    lh_time before_ns; /* likewise before that */
+};
+
+static inline void rest_lately_init(struct rest_lately *lately)
+{
+    *lately = (struct rest_lately){0, LH_TIME_NEVER, LH_TIME_NEVER};
+}
+
+static inline void rest_lately_pass(struct rest_lately *lately, lh_time now)
+{
+    if (now < lately->since_ns + REST_LATELY_NS)
+        return;
+    lately->before_ns = now < lately->since_ns + 2 * REST_LATELY_NS ? lately->least_ns : LH_TIME_NEVER;
+    lately->least_ns = LH_TIME_NEVER;
+    lately->since_ns = now;
+}
+
+/* A QP that allows that rest was busy. */
+static inline void rest_on_busy(struct rest_lately *lately, lh_time rest_ns, lh_time now)
+{
+    rest_lately_pass(lately, now);
+    lately->least_ns = lh_least(lately->least_ns, rest_ns);
+}
+
+/* What all of them allow. 0: no rest. */
+static inline lh_time rest_of_all(struct rest_lately *lately, lh_time now)
+{
+    rest_lately_pass(lately, now);
+    lh_time rest_ns = lh_least(lately->least_ns, lately->before_ns);
+    return rest_ns == LH_TIME_NEVER ? 0 : rest_ns;
+}
+
+/* ---- spin ------------------------------------------------------------------------------------------ */
+
+/*
+ * Whether a thread that has nothing to do spins for a while before it sleeps. Pure.
+ *
+ * Spinning saves a wake-up when work comes soon, and costs the CPU when it does not. What counts is how the
+ * last pauses ended: where most were longer than the spin, as between the bursts of a paced sender, the next
+ * is not spun through. A pause that was slept through seems longer by the wake-ups of both sides.
+ */
+
+#define SPIN_NS       (50 * LH_NS_PER_US) /* default: about what a wake-up costs on both sides together */
+#define SPIN_MAX_NS   LH_NS_PER_S
+#define SPIN_PAUSE_NS (5 * LH_NS_PER_US) /* shorter ones are none */
+#define SPIN_ALWAYS   256u
+
+struct spin {
+    lh_time spin_ns; /* 0: never */
+    lh_time idle_since_ns;
+    unsigned short_pauses; /* share of them, smoothed, of SPIN_ALWAYS */
+    bool slept;            /* in this pause */
+};
+
+static inline void spin_init(struct spin *spin, lh_time spin_ns)
+{
+    *spin = (struct spin){.spin_ns = spin_ns, .short_pauses = SPIN_ALWAYS};
+}
+
+/* Of what a user asked for: 0 is the default, LH_NO_SPIN none. */
+static inline lh_time spin_ns_of(lh_time wanted_ns)
+{
+    return wanted_ns == LH_NO_SPIN ? 0 : wanted_ns ? wanted_ns : SPIN_NS;
+}
+
+/* There was work in a round that ended now. */
+static inline void spin_on_work(struct spin *spin, lh_time now)
+{
+    lh_time pause_ns = now > spin->idle_since_ns ? now - spin->idle_since_ns : 0;
+    if (pause_ns >= SPIN_PAUSE_NS && spin->idle_since_ns != 0) {
+        bool is_short = pause_ns < (spin->slept ? 2 : 1) * spin->spin_ns;
+        spin->short_pauses = (7 * spin->short_pauses + (is_short ? SPIN_ALWAYS + 7 : 0)) / 8;
+    }
+    spin->idle_since_ns = now;
+    spin->slept = false;
+}
+
+/* There was none. Whether to sleep now. */
+static inline bool spin_is_over(const struct spin *spin, lh_time now)
+{
+    return spin->short_pauses < SPIN_ALWAYS / 4 * 3 || now - spin->idle_since_ns >= spin->spin_ns;
+}
+
+static inline void spin_on_sleep(struct spin *spin)
+{
+    spin->slept = true;
+}
+
+/* ---- waker ----------------------------------------------------------------------------------------- */
+
+/* Ends the sleep of one worker, from any thread. */
+
+struct waker {
+    _Atomic bool asleep;
+    _Atomic bool kicked; /* work was queued for the worker since its last round began */
+    int fd;              /* eventfd; -1 without a thread, which then never sleeps */
+};
+
+/* Cheap while the worker is awake. */
+void waker_wake(struct waker *waker);
 
 #endif

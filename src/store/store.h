@@ -11,10 +11,14 @@
 #ifndef LH_STORE_STORE_H
 #define LH_STORE_STORE_H
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include <longhaul/error.h>
+#include <longhaul/types.h>
 
 struct store {
     struct store *whole;       /* of which this is a part; or NULL */
@@ -45,5 +49,84 @@ bool store_count(struct store *store, size_t bytes);
 /* They are not the store's any more: whoever has them frees them, and may outlive it. */
 void store_forget(struct store *store, size_t bytes);
 uint64_t store_bytes(const struct store *store);
+
+/* ---- ring ------------------------------------------------------------------------------------------ */
+
+/*
+ * Entries by their number, which counts up and wraps: a ring that doubles when its numbers need more
+ * places, up to a bound, and that takes no memory while it is empty.
+ *
+ * The owner knows which numbers are in use. An entry moves when the ring grows: no pointer outlives
+ * ring_hold().
+ */
+
+struct ring {
+    uint8_t *entries;
+    uint32_t entry_bytes;
+    uint32_t size; /* places: 0, or a power of two */
+    uint32_t most; /* a power of two */
+};
+
+/* Without memory. most: a power of two. */
+static inline void ring_init(struct ring *ring, size_t entry_bytes, uint32_t most)
+{
+    assert(most > 0 && (most & (most - 1)) == 0);
+    *ring = (struct ring){.entry_bytes = (uint32_t)entry_bytes, .most = most};
+}
+
+/* Places for the numbers first … first + count - 1, count at most `most`. Entries keep their contents, new
+ * ones are zeroed. False: no memory, nothing has changed; lh_last_error() has the reason. */
+bool ring_hold(struct ring *ring, struct store *store, uint32_t first, uint32_t count);
+/* No entry is in use. */
+void ring_free(struct ring *ring, struct store *store);
+
+/* A number that ring_hold() was called for. */
+static inline void *ring_at(const struct ring *ring, uint32_t number)
+{
+    return ring->entries + (size_t)(number & (ring->size - 1)) * ring->entry_bytes;
+}
+
+/* ---- idle ------------------------------------------------------------------------------------------ */
+
+/*
+ * When memory is given back: not used for STORE_IDLE_NS. Pure.
+ *
+ * Timer: at. Runs while memory may be out; each look moves it on while there were uses since the last one.
+ */
+
+/* How long an owner keeps what it does not use. */
+#define STORE_IDLE_NS LH_NS_PER_S
+
+struct idle {
+    uint32_t uses;  /* wraps */
+    uint32_t noted; /* uses when `at` was set */
+    lh_time at;     /* LH_TIME_NEVER: nothing to be given back; 0: to be set */
+};
+
+static inline void idle_init(struct idle *idle)
+{
+    *idle = (struct idle){.at = LH_TIME_NEVER};
+}
+
+/* Whenever memory is taken, or is not needed any more. */
+static inline void idle_note(struct idle *idle)
+{
+    idle->uses++;
+    if (idle->at == LH_TIME_NEVER)
+        idle->at = 0;
+}
+
+/* True when what is not in use is to be given back: no other look is due then before the next use. */
+static inline bool idle_is_over(struct idle *idle, lh_time now)
+{
+    if (idle->at == 0 || (idle->at <= now && idle->uses != idle->noted)) {
+        idle->noted = idle->uses;
+        idle->at = now + STORE_IDLE_NS;
+    }
+    if (idle->at > now)
+        return false;
+    idle->at = LH_TIME_NEVER;
+    return true;
+}
 
 #endif

@@ -5,11 +5,11 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "wire/crc32/crc32.h"
+#include "wire/crc32.h"
 
 #include <isa-l/crc.h>
 
-#include "base/vzeroupper.h"
+#include "base/bytes.h"
 
 /* ISA-L's vector kernels take over from here on. */
 #define ISAL_WIDE_BYTES 256u

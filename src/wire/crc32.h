@@ -4,8 +4,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_WIRE_CRC32_CRC32_H
-#define LH_WIRE_CRC32_CRC32_H
+#ifndef LH_WIRE_CRC32_H
+#define LH_WIRE_CRC32_H
 
 #include <stdbool.h>
 #include <stddef.h>

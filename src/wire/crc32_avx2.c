@@ -1,9 +1,9 @@
 /*
- * kernel_avx2.c - 32 bytes at once: AMD since Zen 3, Intel's CPUs without AVX-512 since Alder Lake.
+ * crc32_avx2.c - 32 bytes at once: AMD since Zen 3, Intel's CPUs without AVX-512 since Alder Lake.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "wire/crc32/crc32.h"
+#include "wire/crc32.h"
 
 #if defined(__x86_64__)
 
@@ -40,7 +40,7 @@ TEMPLATE vector fold(vector x, vector factors, vector y)
                             y);
 }
 
-#include "wire/crc32/fold.h"
+#include "wire/crc32_fold.h"
 
 static bool runs_here(void)
 {

@@ -1,9 +1,9 @@
 /*
- * kernel_avx512.c - 64 bytes at once, both products and what they are added to in one ternary operation.
+ * crc32_avx512.c - 64 bytes at once, both products and what they are added to in one ternary operation.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "wire/crc32/crc32.h"
+#include "wire/crc32.h"
 
 #if defined(__x86_64__)
 
@@ -39,7 +39,7 @@ TEMPLATE vector fold(vector x, vector factors, vector y)
                                      _mm512_clmulepi64_epi128(x, factors, 0x11), y, XOR_OF_THREE);
 }
 
-#include "wire/crc32/fold.h"
+#include "wire/crc32_fold.h"
 
 static bool runs_here(void)
 {

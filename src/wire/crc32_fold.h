@@ -1,5 +1,5 @@
 /*
- * fold.h - a crc32_kernel by carry-less multiplication of whole vectors (V. Gopal et al., "Fast CRC
+ * crc32_fold.h - a crc32_kernel by carry-less multiplication of whole vectors (V. Gopal et al., "Fast CRC
  * Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel 2009). Who includes it has defined
  *
  *   VECTOR_BYTES        of a vector
@@ -27,7 +27,7 @@
 #include <isa-l/crc.h>
 #include <string.h>
 
-#include "wire/crc32/crc32.h"
+#include "wire/crc32.h"
 
 #define CACHE_LINE_BYTES 64u
 #define LANE_BYTES       16u

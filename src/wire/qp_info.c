@@ -19,10 +19,9 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/big_endian.h"
+#include "base/bytes.h"
 #include "base/error.h"
-#include "wire/icrc.h"
-#include "wire/roce.h"
+#include "wire/roce_packet.h"
 
 #define FIXED_BYTES 72u
 #define CRC_BYTES   4u

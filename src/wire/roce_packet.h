@@ -1,5 +1,5 @@
 /*
- * roce.h - the RoCEv2 UC packet: BTH, RETH, immediate; constants and one encoder and decoder.
+ * roce_packet.h - the RoCEv2 UC packet: BTH, RETH, immediate; constants and one encoder and decoder.
  *
  * A packet is UDP / BTH 12 / [RETH 16] / [ImmDt 4] / payload padded to 4 / iCRC 4, big-endian save the iCRC
  * (InfiniBand Architecture Specification, Annex A17 and chapter 9). We send ONLY packets: each one carries
@@ -7,8 +7,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_WIRE_ROCE_H
-#define LH_WIRE_ROCE_H
+#ifndef LH_WIRE_ROCE_PACKET_H
+#define LH_WIRE_ROCE_PACKET_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,14 +29,10 @@
 
 /* Header bytes before the payload of each kind. */
 #define ROCE_WRITE_IMM_HEADER_BYTES (ROCE_BTH_BYTES + ROCE_RETH_BYTES + ROCE_IMMEDIATE_BYTES)
-#define ROCE_WRITE_HEADER_BYTES     (ROCE_BTH_BYTES + ROCE_RETH_BYTES)
 #define ROCE_SEND_HEADER_BYTES      ROCE_BTH_BYTES
 /* A congestion notification packet (Annex A17.9.3): BTH, and 16 bytes that are reserved. */
 #define ROCE_CNP_HEADER_BYTES (ROCE_BTH_BYTES + 16u)
 #define ROCE_CNP_BYTES        (ROCE_CNP_HEADER_BYTES + ROCE_ICRC_BYTES)
-
-/* A send may be as long on the wire as the longest write with immediate: it probes the path for that. */
-#define ROCE_SEND_MAX (ROCE_MTU_MAX + ROCE_WRITE_IMM_HEADER_BYTES - ROCE_SEND_HEADER_BYTES)
 
 /* IPv6 or IPv4, UDP, BTH and all: what a write with immediate costs beyond its (padded) payload. */
 #define ROCE_WRITE_IMM_OVERHEAD_V6 (40u + 8u + ROCE_WRITE_IMM_HEADER_BYTES + ROCE_ICRC_BYTES)
@@ -83,5 +79,96 @@ size_t roce_encode_header(const struct roce_packet *packet, uint8_t *out);
 /* Reads a UDP payload, iCRC included; on ROCE_OK packet->payload points into data. The iCRC is not
  * checked. Only header bytes are read, so that the rest may lie elsewhere. */
 enum roce_verdict roce_decode(const uint8_t *data, size_t bytes, struct roce_packet *packet);
+
+/* ---- icrc ------------------------------------------------------------------------------------------ */
+
+/*
+ * The invariant CRC of RoCEv2 (Annex A17.3.3): CRC-32 of IEEE 802.3 over the packet with those
+ * fields set to ones that may change on the way. Stored little-endian.
+ */
+
+/* What of the IP and UDP headers enters the iCRC. Addresses in network order; IPv4 ones in 4 bytes. */
+struct icrc_flow {
+    bool ipv4;
+    uint8_t source[16];
+    uint8_t destination[16];
+    uint16_t source_port;      /* host order */
+    uint16_t destination_port; /* host order */
+};
+
+/* Running state after the masked LRH, IP and UDP headers of a datagram with this UDP payload length
+ * (BTH to iCRC). ip_id counts only for IPv4, dont_fragment too. */
+uint32_t icrc_begin(const struct icrc_flow *flow, uint32_t udp_payload_bytes, uint16_t ip_id,
+                    bool dont_fragment);
+/* Adds header bytes, the first of which is BTH byte 0 (byte 4 is masked). At least 12. */
+uint32_t icrc_add_header(uint32_t state, const uint8_t *header, size_t bytes);
+/* Adds payload and pad bytes; any piece lengths. */
+uint32_t icrc_add(uint32_t state, const uint8_t *data, size_t bytes);
+/* The same; meanwhile `later`, what is used next, is fetched into the caches. NULL: nothing is. */
+uint32_t icrc_add_ahead(uint32_t state, const uint8_t *data, size_t bytes, const uint8_t *later);
+/* The value as it is stored, little-endian, in the last four bytes of the packet. */
+void icrc_store(uint32_t state, uint8_t out[4]);
+uint32_t icrc_load(const uint8_t in[4]); /* comparable with icrc_finish() */
+uint32_t icrc_finish(uint32_t state);
+
+/* One whole UDP payload (BTH to iCRC, contiguous): does its iCRC hold? For IPv4 the IP ID of the sender is
+ * unknown to a plain socket: tries the likely one, then solves for it (a 16-bit residual check remains, see
+ * icrc_solve_ip_id). At least 16 bytes. */
+bool icrc_check(const struct icrc_flow *flow, const uint8_t *udp_payload, size_t bytes, uint16_t likely_id);
+
+/* IPv4: the ID with which the iCRC (finished value `wanted`) would hold, given the finished value for ID 0
+ * of a datagram of that length. CRC is affine over GF(2): iCRC(id) = iCRC(0) ^ L(id), L fixed by the
+ * length. False when there is none: the packet is damaged. */
+bool icrc_solve_ip_id(uint32_t with_id_zero, uint32_t wanted, uint32_t udp_payload_bytes, uint16_t *ip_id);
+
+/* ---- immediate ------------------------------------------------------------------------------------- */
+
+/*
+ * The 32-bit transport immediate: message ID, packet offset, fragment of the user's immediate
+ * (SDR-RDMA paper, section 3.2.4).
+ */
+
+/* Widths in bits, most significant first: message ID, packet offset, fragment; they add up to 32. */
+struct immediate_split {
+    uint8_t message_bits;
+    uint8_t offset_bits;
+    uint8_t fragment_bits;
+};
+
+#define IMMEDIATE_SPLIT_10_18_4 ((struct immediate_split){10, 18, 4})
+#define IMMEDIATE_SPLIT_8_22_2  ((struct immediate_split){8, 22, 2})
+
+struct immediate_fields {
+    uint32_t message;
+    uint32_t packet;
+    uint32_t fragment;
+};
+
+static inline uint32_t immediate_join(struct immediate_split split, struct immediate_fields fields)
+{
+    return (fields.message << (split.offset_bits + split.fragment_bits)) |
+           (fields.packet << split.fragment_bits) | fields.fragment;
+}
+
+static inline struct immediate_fields immediate_part(struct immediate_split split, uint32_t immediate)
+{
+    return (struct immediate_fields){
+        .message = immediate >> (split.offset_bits + split.fragment_bits),
+        .packet = (immediate >> split.fragment_bits) & ((1u << split.offset_bits) - 1u),
+        .fragment = immediate & ((1u << split.fragment_bits) - 1u),
+    };
+}
+
+/* Packet p carries fragment p % immediate_fragments(): bits fragment_bits * that … of the user's. */
+static inline uint32_t immediate_fragments(struct immediate_split split)
+{
+    return 32u / split.fragment_bits;
+}
+
+static inline uint32_t immediate_fragment_of(struct immediate_split split, uint32_t user, uint32_t packet)
+{
+    uint32_t index = packet % immediate_fragments(split);
+    return (user >> (index * split.fragment_bits)) & ((1u << split.fragment_bits) - 1u);
+}
 
 #endif

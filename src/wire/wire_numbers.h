@@ -10,7 +10,7 @@
 #ifndef LH_WIRE_WIRE_NUMBERS_H
 #define LH_WIRE_WIRE_NUMBERS_H
 
-/* In each clear-to-send (transfer.h). From LH_SCHEME_ID_USER on: schemes of programs. */
+/* In each clear-to-send (control_messages.h). From LH_SCHEME_ID_USER on: schemes of programs. */
 enum wire_scheme {
     WIRE_SR_NACK = 1,
     WIRE_SR_RTO = 2,
@@ -20,7 +20,8 @@ enum wire_scheme {
     WIRE_HYBRID = 6,
 };
 
-/* Flags of a connection's blob (message/blob.h) by which a peer announces that it can send by a scheme: each
+/* Flags of a connection's blob (message/connection_state.h) by which a peer announces that it can send by
+ * a scheme: each
  * scheme that peers of the first release do not know has one, beside the flags that are in blob.h. */
 enum wire_announcement {
     WIRE_ANNOUNCES_HYBRID = 128,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "wire/xp.h"
+#include "wire/xp_header.h"
 
-#include "base/big_endian.h"
+#include "base/bytes.h"
 
 #define SOLICITED   0x80u
 #define PAD_SHIFT   4

@@ -1,5 +1,6 @@
 /*
- * xp.h - the packet of the XP transport (OptiNIC paper, section 3.1): each one says by itself which message
+ * xp_header.h - the packet of the XP transport (OptiNIC paper, section 3.1): each one says by itself
+ * which message
  * it is of, and where its payload goes.
  *
  * A packet is UDP / BTH 12 / XPETH 28 / payload padded to 4 / iCRC 4, big-endian save the iCRC. The BTH is
@@ -9,10 +10,10 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_WIRE_XP_H
-#define LH_WIRE_XP_H
+#ifndef LH_WIRE_XP_HEADER_H
+#define LH_WIRE_XP_HEADER_H
 
-#include "wire/roce.h"
+#include "wire/roce_packet.h"
 
 #define XP_XPETH_BYTES  28u
 #define XP_HEADER_BYTES (ROCE_BTH_BYTES + XP_XPETH_BYTES)

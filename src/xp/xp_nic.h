@@ -1,5 +1,5 @@
 /*
- * nic.h - the XP transport of a NIC, as a pure machine (OptiNIC paper, section 3.1): packets, posted work
+ * xp_nic.h - the XP transport of a NIC, as a pure machine (OptiNIC paper, section 3.1): packets, posted work
  * and time in; packets and completions out. It retransmits nothing, orders nothing, and ends every
  * operation by its deadline.
  *
@@ -17,14 +17,13 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_XP_NIC_H
-#define LH_XP_NIC_H
+#ifndef LH_XP_XP_NIC_H
+#define LH_XP_XP_NIC_H
 
 #include <longhaul/xp.h>
 
-#include "wire/xp.h"
-#include "xp/rate.h"
-#include "xp/wheel.h"
+#include "wire/xp_header.h"
+#include "xp/xp_pacing.h"
 
 #define XP_NONE UINT32_MAX
 /* A message further ahead of the expected one is no successor but forged, or of another life. A receiver
@@ -55,9 +54,6 @@ struct xp_qp {
     struct xp_transport transport;
     struct xp_rate rate;
 };
-
-_Static_assert(sizeof(struct xp_transport) == 20, "OptiNIC paper, section 2.4");
-_Static_assert(sizeof(struct xp_qp) == 52, "OptiNIC paper, table 4");
 
 /* ---- memory of the host ------------------------------------------------------------------------------- */
 
@@ -187,5 +183,48 @@ bool xp_nic_transmit(struct xp_nic *nic, lh_time now, struct xp_departure *depar
 void xp_nic_expire(struct xp_nic *nic, lh_time now);
 /* When xp_nic_expire() is to be called next, at the latest; LH_TIME_NEVER. */
 lh_time xp_nic_next(const struct xp_nic *nic);
+
+/* ---- work ------------------------------------------------------------------------------------------ */
+
+/* Posted work: from the free list to a queue of a queue pair, and to its completion. */
+
+/* Timers of a queue pair. */
+enum {
+    XP_TIMER_RECEIVE,
+    XP_TIMER_SEND,
+    XP_TIMER_PACE,
+};
+
+static inline uint32_t xp_timer(uint32_t qpn, uint32_t which)
+{
+    return (qpn - 1) * XP_TIMERS + which;
+}
+
+static inline struct xp_transport *xp_transport_of(struct xp_nic *nic, uint32_t qpn)
+{
+    return &nic->memory.qps[qpn - 1].transport;
+}
+
+static inline struct xp_host_qp *xp_host_of(struct xp_nic *nic, uint32_t qpn)
+{
+    return &nic->memory.host[qpn - 1];
+}
+
+/* The first of a queue; NULL: it is empty. */
+static inline struct xp_work *xp_first(struct xp_nic *nic, const struct xp_queue *queue)
+{
+    return queue->first == XP_NONE ? NULL : &nic->memory.works[queue->first];
+}
+
+/* Puts it into the list of those that have something to send, if it is not there. */
+void xp_ready(struct xp_nic *nic, uint32_t qpn);
+/* The first of the queue has ended, and the next one begins. bytes: placed. */
+void xp_end_receive(struct xp_nic *nic, uint32_t qpn, enum lh_xp_status status, uint32_t bytes,
+                    lh_time now);
+void xp_end_send(struct xp_nic *nic, uint32_t qpn, enum lh_xp_status status, lh_time now);
+
+/* A response, or XP_NONE. */
+uint32_t xp_take_response(struct xp_nic *nic);
+void xp_give_response(struct xp_nic *nic, uint32_t qpn);
 
 #endif

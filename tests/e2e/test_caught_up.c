@@ -22,7 +22,7 @@
 
 #include <longhaul/sdr_ext.h>
 
-#include "sdr/driver.h"
+#include "sdr/sdr_driver.h"
 
 #define ROUNDS    20u
 #define ASLEEP_NS (2 * LH_NS_PER_MS) /* a worker without work sleeps long before */

@@ -7,8 +7,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "cli/file/attributes.c"
-#include "cli/file/message.h"
+#include "cli/file/file_blocks.c"
+#include "cli/file/file_messages.h"
 
 #include <longhaul/connection.h>
 

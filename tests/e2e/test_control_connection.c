@@ -22,8 +22,6 @@
 
 #include <longhaul/engine.h>
 
-#include "launch/control_stream.h"
-
 #define WHERE "somewhere:1"
 
 struct host {

@@ -21,7 +21,7 @@
 #include <longhaul/engine.h>
 #include <longhaul/queue.h>
 
-#include "collective/schedule/schedule_table.h"
+#include "collective/schedules.h"
 #include "support/collective_case.h"
 #include "support/rank_threads.h"
 

@@ -2,7 +2,7 @@
  * size; clients that stall or talk nonsense.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "launch/group/group_meeting.h"
+#include "launch/group_meeting.h"
 
 #include <netinet/in.h>
 #include <pthread.h>
@@ -20,8 +20,7 @@
 
 #include <longhaul/error.h>
 
-#include "launch/group/group_frame.h"
-#include "launch/group/group_proof.h"
+#include "launch/group_frames.h"
 #include "launch/tcp.h"
 
 #define RANKS_MAX   9u

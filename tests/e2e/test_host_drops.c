@@ -3,9 +3,9 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "probe/host_drops.h"
+#include "probe/probe_port.h"
 
-#include "fabric/socket_drops.h"
+#include "fabric/fabric.h"
 
 #include <netinet/in.h>
 #include <setjmp.h>

@@ -7,8 +7,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "cli/path/loop.h"
-#include "cli/path/tcp_messages.h"
+#include "cli/path/path_loop.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

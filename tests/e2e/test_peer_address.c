@@ -17,11 +17,10 @@
 
 #include <cmocka.h>
 
-#include "fabric/udp/address.h"
-#include "wire/control.h"
-#include "wire/icrc.h"
+#include "fabric/udp/udp_address.h"
+#include "wire/control_messages.h"
 #include "wire/qp_info.h"
-#include "wire/roce.h"
+#include "wire/roce_packet.h"
 
 #define BLOB_HEADER 8u
 #define TOKEN       0x7E57u

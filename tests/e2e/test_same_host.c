@@ -17,8 +17,8 @@
 
 #include <longhaul/sdr_ext.h>
 
-#include "sdr/driver.h"
 #include "sdr/qp.h"
+#include "sdr/sdr_driver.h"
 
 #define PATIENCE_S 30
 

@@ -7,7 +7,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "fabric/udp/udp.h"
+#include "fabric/udp/udp_state.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "fabric/udp/cnp.h"
+#include "fabric/udp/udp_parts.h"
 #include "support/own_network.h"
 #include "support/udp_pair.h"
 

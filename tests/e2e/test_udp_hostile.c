@@ -4,7 +4,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "fabric/udp/udp.h"
+#include "fabric/udp/udp_state.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "base/big_endian.h"
+#include "base/bytes.h"
 #include "base/prng.h"
 #include "support/own_network.h"
 #include "support/udp_pair.h"

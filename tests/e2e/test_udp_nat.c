@@ -17,13 +17,13 @@
 
 #include <longhaul/error.h>
 
-#include "device/open.h"
-#include "fabric/udp/udp.h"
-#include "message/connection.h"
+#include "device/device_registry.h"
+#include "fabric/udp/udp_state.h"
+#include "message/connection_state.h"
 #include "sdr/qp.h"
 #include "support/udp_pair.h"
-#include "wire/control.h"
-#include "wire/icrc.h"
+#include "wire/control_messages.h"
+#include "wire/roce_packet.h"
 
 #define INSIDE   0x7F000001u
 #define OUTSIDE  0x7F090909u

@@ -4,8 +4,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "device/open.h"
-#include "fabric/udp/udp.h"
+#include "device/device_registry.h"
+#include "fabric/udp/udp_state.h"
 
 #include <net/if.h>
 #include <sched.h>
@@ -22,7 +22,7 @@
 
 #include <longhaul/error.h>
 
-#include "message/connection.h"
+#include "message/connection_state.h"
 #include "sdr/qp.h"
 #include "support/own_network.h"
 #include "support/udp_pair.h"

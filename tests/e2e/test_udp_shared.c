@@ -4,7 +4,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "fabric/udp/udp.h"
+#include "fabric/udp/udp_state.h"
 
 #include <dirent.h>
 #include <setjmp.h>
@@ -18,7 +18,7 @@
 #include <longhaul/error.h>
 
 #include "base/prng.h"
-#include "device/open.h"
+#include "device/device_registry.h"
 #include "support/own_network.h"
 #include "support/udp_pair.h"
 

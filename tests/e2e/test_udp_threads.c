@@ -4,7 +4,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "fabric/udp/udp.h"
+#include "fabric/udp/udp_state.h"
 
 #include <pthread.h>
 #include <setjmp.h>

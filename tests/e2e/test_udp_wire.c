@@ -8,7 +8,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "fabric/udp/udp.h"
+#include "fabric/udp/udp_state.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -29,7 +29,7 @@
 
 #include <cmocka.h>
 
-#include "base/big_endian.h"
+#include "base/bytes.h"
 #include "support/own_network.h"
 #include "support/udp_pair.h"
 

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "xp/udp/exchange.h"
+#include "xp/udp/xp_udp.h"
 
 #define BYTES (1u << 20)
 #define LONG  (20 * LH_NS_PER_S)

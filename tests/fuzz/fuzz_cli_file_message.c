@@ -7,8 +7,8 @@
  */
 #include <string.h>
 #include <assert.h>
-#include "cli/file/attributes.c"
-#include "cli/file/message.h"
+#include "cli/file/file_blocks.c"
+#include "cli/file/file_messages.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,13 +5,11 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "cli/results/json_read.h"
-#include "cli/results/read_text.h"
-#include "cli/terminal/output.h"
-#include "cli/terminal/diagnostic.h"
-#define take take_member
-#include "cli/plan/link_file.h"
+#include "cli/results/json.h"
+#include "cli/results/result_file.h"
 #include "cli/terminal/terminal.h"
+#define take take_member
+#include "cli/plan/plan_parts.h"
 #include "cli/terminal/utf8.h"
 
 #include <string.h>

@@ -7,7 +7,7 @@
  */
 #include <string.h>
 #include <assert.h>
-#include "cli/perf/message.h"
+#include "cli/perf/perf_messages.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,14 +1,15 @@
 /*
  * fuzz_cli_resume.c - the small file beside an unfinished one, with anything in it.
  *
- * Whatever it says, no test_block may be believed whose digest it does not have: the unfinished file is two blocks
+ * Whatever it says, no test_block may be believed whose digest it does not have: the unfinished file is
+ * two blocks
  * of zeros, so of the records only those that are right for zeros can count.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "cli/file/digest.h"
-#include "cli/file/resume.c"
-#include "cli/file/whole_io.h"
+#include "cli/file/file_blocks.h"
+#include "cli/file/file_names.h"
+#include "cli/file/file_partial.c"
 
 #include <assert.h>
 #include <stdlib.h>

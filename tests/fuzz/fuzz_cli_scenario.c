@@ -6,15 +6,11 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "cli/terminal/output.h"
-#include "cli/terminal/diagnostic.h"
-#include "cli/sim/scenario/scenario.h"
-#include "cli/sim/scenario/figure.h"
+#include "cli/sim/scenario.h"
+#include "cli/terminal/terminal.h"
 #define refuse  refuse_key
 #define unknown unknown_key
-#include "cli/sim/scenario/keys.h"
-#include "cli/options/suggest.h"
-#include "cli/terminal/terminal.h"
+#include "cli/options/cli_options.h"
 #include "cli/terminal/utf8.h"
 
 #include <string.h>

@@ -5,7 +5,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "wire/control.h"
+#include "wire/control_messages.h"
 
 #include <assert.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "message/eager/early.h"
+#include "eager/eager_rx.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

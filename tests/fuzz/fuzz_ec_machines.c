@@ -13,9 +13,9 @@
 #include <string.h>
 
 #include "fuzz/fuzz_input.h"
-#include "schemes/ec/layout.h"
-#include "schemes/ec/scheme.h"
-#include "wire/erasure_coding.h"
+#include "schemes/ec_layout.h"
+#include "schemes/ec_scheme.h"
+#include "wire/scheme_messages.h"
 
 #define CHUNKS_MAX  3000u
 #define CHUNK_BYTES 8u

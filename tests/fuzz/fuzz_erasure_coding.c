@@ -4,12 +4,12 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "wire/erasure_coding.h"
+#include "wire/scheme_messages.h"
 
 #include <assert.h>
 #include <string.h>
 
-#include "schemes/ec/layout.h"
+#include "schemes/ec_layout.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

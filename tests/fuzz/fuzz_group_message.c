@@ -5,11 +5,10 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/big_endian.h"
+#include "base/bytes.h"
 #include "base/error.h"
-#include "collective/run/signature.h"
+#include "collective/operation_digest.h"
 #include "group/group.h"
-#include "collective/run/notice.h"
 
 #define RANKS 5u
 

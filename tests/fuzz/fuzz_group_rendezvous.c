@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "launch/group/group_member.h"
+#include "launch/group_root.h"
 
 #define INPUT_MAX 4096
 

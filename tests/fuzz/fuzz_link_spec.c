@@ -11,7 +11,7 @@
 
 #include <longhaul/error.h>
 
-#include "base/link_fate.h"
+#include "base/link_spec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "netsim/workload/cdf.h"
+#include "netsim/workload/workload.h"
 
 #include <assert.h>
 #include <stdlib.h>

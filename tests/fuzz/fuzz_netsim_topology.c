@@ -11,7 +11,7 @@
 
 #include <longhaul/error.h>
 
-#include "netsim/engine/route.h"
+#include "netsim/engine/network.h"
 
 /* A text of few bytes may ask for tables that grow with its square: no more than this. */
 #define MEMORY_MAX ((size_t)256 << 20)

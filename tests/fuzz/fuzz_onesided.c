@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "wire/onesided.h"
+#include "wire/eager_packets.h"
 
 #include <assert.h>
 #include <string.h>

@@ -5,8 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "probe/message.h"
-#include "probe/packet.h"
+#include "probe/probe_messages.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

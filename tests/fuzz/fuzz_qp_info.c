@@ -10,9 +10,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/big_endian.h"
-#include "wire/icrc.h"
-#include "wire/immediate.h"
+#include "base/bytes.h"
+#include "wire/roce_packet.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,12 +3,10 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "wire/roce.h"
+#include "wire/roce_packet.h"
 
 #include <assert.h>
 #include <string.h>
-
-#include "wire/icrc.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -13,7 +13,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/big_endian.h"
+#include "base/bytes.h"
 
 #define SLOTS      4u
 #define MTU        256u /* or, with pieces, twice that */

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "wire/selective_repeat.h"
+#include "wire/scheme_messages.h"
 
 #include <assert.h>
 #include <string.h>

@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "fuzz/fuzz_input.h"
-#include "schemes/sr/scheme.h"
-#include "wire/selective_repeat.h"
+#include "schemes/sr_scheme.h"
+#include "wire/scheme_messages.h"
 
 #define CHUNKS_MAX 20000u /* three ACKs long */
 

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "wire/transfer.h"
+#include "wire/control_messages.h"
 
 #include <assert.h>
 #include <string.h>

@@ -8,12 +8,12 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "fabric/udp/demux.h"
+#include "fabric/udp/udp_parts.h"
 
 #include <assert.h>
 #include <string.h>
 
-#include "base/big_endian.h"
+#include "base/bytes.h"
 #include "fuzz_input.h"
 
 #define MTU         256u

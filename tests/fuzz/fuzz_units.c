@@ -12,7 +12,7 @@
 
 #include <longhaul/error.h>
 
-#include "base/decimal.h"
+#include "base/units.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

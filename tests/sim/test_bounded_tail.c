@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "message/connection.h"
+#include "message/connection_state.h"
 #include "support/connection_pair.h"
 
 #define LINK     "rtt=10ms,rate=2Gbit,loss=1e-2,burst=16"

@@ -15,8 +15,8 @@
 
 #include <cmocka.h>
 
-#include "collective/run/parts.h"
-#include "collective/schedule/schedule_table.h"
+#include "collective/operation_progress.h"
+#include "collective/schedules.h"
 #include "support/collective_call.h"
 #include "support/collective_case.h"
 

@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "collective/run/parts.h"
-#include "collective/schedule/schedule_table.h"
+#include "collective/operation_progress.h"
+#include "collective/schedules.h"
 #include "support/collective_case.h"
 
 #define LIMIT_NS (60 * LH_NS_PER_S)

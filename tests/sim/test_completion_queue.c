@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #include "base/prng.h"
-#include "netsim/fabric/sim.h"
+#include "netsim/fabric/sim_packets.h"
 #include "support/connection_pair.h"
 
 #define PEERS    4u

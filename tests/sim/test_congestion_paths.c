@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "congestion/bbr.h"
+#include "congestion/controllers.h"
 #include "support/bottleneck.h"
 
 #define PATHS   1000

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "base/earlier.h"
+#include "base/min_max.h"
 #include "support/connection_pair.h"
 #include "wire/qp_info.h"
 

@@ -17,7 +17,7 @@
 
 #include "support/connection_pair.h"
 #include "support/near.h"
-#include "wire/eager.h"
+#include "wire/eager_packets.h"
 
 #define KIB ((size_t)1 << 10)
 #define MTU 1024u

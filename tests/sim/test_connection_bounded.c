@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "message/connection.h"
-#include "message/early_end.h"
+#include "message/completion_queue.h"
+#include "message/connection_state.h"
 #include "support/connection_pair.h"
 
 #define MTU   1024u

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "message/connection.h"
+#include "message/connection_state.h"
 #include "support/connection_pair.h"
 #include "support/held_release.h"
 #include "support/parity_scheme.h"

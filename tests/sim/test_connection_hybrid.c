@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "message/blob.h"
+#include "message/connection_state.h"
 #include "wire/wire_numbers.h"
 
 #include "support/connection_pair.h"

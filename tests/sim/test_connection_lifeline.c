@@ -14,10 +14,10 @@
 
 #include <cmocka.h>
 
-#include "message/connection.h"
+#include "message/connection_state.h"
 #include "support/connection_pair.h"
 #include "support/echo_scheme.h"
-#include "wire/eager.h"
+#include "wire/eager_packets.h"
 
 #define BYTES 100003u
 #define MS    LH_NS_PER_MS

@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "base/prng.h"
-#include "message/blob.h"
+#include "message/connection_state.h"
 #include "support/connection_pair.h"
 
 #define MTU        1024u

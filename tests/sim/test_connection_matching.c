@@ -17,14 +17,12 @@
 
 #include <cmocka.h>
 
-#include "base/big_endian.h"
+#include "base/bytes.h"
 #include "base/prng.h"
-#include "message/blob.h"
-#include "message/connection.h"
-#include "message/effects.h"
-#include "sdr/driver.h"
+#include "message/connection_state.h"
+#include "sdr/sdr_driver.h"
 #include "support/connection_pair.h"
-#include "wire/eager.h"
+#include "wire/eager_packets.h"
 
 #define BYTES_MAX  100000u
 #define MESSAGES   120u

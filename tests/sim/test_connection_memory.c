@@ -13,10 +13,10 @@
 
 #include <cmocka.h>
 
-#include "message/connection.h"
-#include "message/rx/auto_scheme.h"
-#include "sdr/driver.h"
+#include "message/connection_state.h"
+#include "message/rx_state.h"
 #include "sdr/qp.h"
+#include "sdr/sdr_driver.h"
 #include "support/connection_pair.h"
 #include "support/sanitized.h"
 

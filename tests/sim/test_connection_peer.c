@@ -17,7 +17,7 @@
 #include "base/prng.h"
 #include "support/connection_pair.h"
 #include "support/echo_scheme.h"
-#include "wire/eager.h"
+#include "wire/eager_packets.h"
 
 #define BYTES      100003u
 #define LONG_BYTES (EAGER_MAX + 1) /* of a message that takes a scheme */

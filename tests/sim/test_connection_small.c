@@ -14,10 +14,10 @@
 
 #include <cmocka.h>
 
-#include "message/connection.h"
-#include "sdr/driver.h"
+#include "message/connection_state.h"
+#include "sdr/sdr_driver.h"
 #include "support/connection_pair.h"
-#include "wire/eager.h"
+#include "wire/eager_packets.h"
 
 #define RTT  (20 * LH_NS_PER_MS)
 #define LINK "rtt=20ms,rate=10Gbit"

@@ -15,15 +15,14 @@
 
 #include <cmocka.h>
 
-#include "base/big_endian.h"
-#include "message/connection.h"
+#include "base/bytes.h"
+#include "message/connection_state.h"
 #include "sdr/qp.h"
 #include "support/connection_pair.h"
 #include "support/echo_scheme.h"
-#include "wire/control.h"
-#include "wire/roce.h"
-#include "wire/selective_repeat.h"
-#include "wire/transfer.h"
+#include "wire/control_messages.h"
+#include "wire/roce_packet.h"
+#include "wire/scheme_messages.h"
 
 #define SLOT  16384u
 #define MTU   1024u

@@ -13,10 +13,10 @@
 
 #include <cmocka.h>
 
-#include "schemes/ec/layout.h"
-#include "schemes/ec/scheme.h"
+#include "schemes/ec_layout.h"
+#include "schemes/ec_scheme.h"
 #include "support/sr_world.h"
-#include "wire/erasure_coding.h"
+#include "wire/scheme_messages.h"
 
 #define RTT_NS    (25 * LH_NS_PER_MS)
 #define WINDOW_NS (RTT_NS / 8)

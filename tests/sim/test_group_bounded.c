@@ -17,8 +17,8 @@
 #include <cmocka.h>
 
 #include "base/prng.h"
-#include "collective/schedule/schedule_table.h"
-#include "group/gather.h"
+#include "collective/schedules.h"
+#include "group/collective_calls.h"
 #include "group/group.h"
 #include "support/group_world.h"
 

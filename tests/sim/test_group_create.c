@@ -13,7 +13,7 @@
 
 #include <longhaul/error.h>
 
-#include "group/create.h"
+#include "group/group.h"
 #include "support/sim_engines.h"
 
 #define RANKS 3u

@@ -16,9 +16,9 @@
 #include <cmocka.h>
 
 #include "base/prng.h"
-#include "collective/schedule/schedule_table.h"
+#include "collective/schedules.h"
+#include "group/group.h"
 #include "group/mesh.h"
-#include "group/subgroup.h"
 #include "support/collective_case.h"
 
 #define RANKS           5u

@@ -12,9 +12,9 @@
 
 #include <cmocka.h>
 
-#include "group/measure.h"
-#include "group/operation.h"
-#include "group/subgroup.h"
+#include "group/group.h"
+#include "group/group_measure.h"
+#include "group/group_operation.h"
 #include "support/collective_case.h"
 
 #define LIMIT_NS    (120 * LH_NS_PER_S)

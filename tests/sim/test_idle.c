@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "netsim/fabric/sim.h"
+#include "netsim/fabric/sim_packets.h"
 #include "support/connection_pair.h"
 
 #define MANY       100u

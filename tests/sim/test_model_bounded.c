@@ -21,7 +21,7 @@
 #include <cmocka.h>
 
 #include "support/connection_pair.h"
-#include "wire/roce.h"
+#include "wire/roce_packet.h"
 
 #define MTU      1024u
 #define MESSAGES 400u

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "netsim/flowcontrol/signalling.h"
+#include "netsim/flowcontrol/flow_links.h"
 #include "support/netsim_world.h"
 
 #define FRAME 4174u

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "netsim/fabric/world.h"
+#include "netsim/fabric/sim_world.h"
 
 #define FLOW_BYTES 262144u
 #define PACKETS    64u /* of a flow, of 4096 bytes each */

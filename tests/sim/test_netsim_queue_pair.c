@@ -13,7 +13,7 @@
 
 #include <longhaul/error.h>
 
-#include "netsim/config/config_check.h"
+#include "netsim/config/config_keys.h"
 #include "support/netsim_world.h"
 
 #define FLOWS    12u

@@ -15,9 +15,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "netsim/config/config_check.h"
+#include "netsim/config/config_keys.h"
 #include "netsim/flowcontrol/link_rules.h"
-#include "netsim/config/keys.h"
 #include "support/netsim_world.h"
 
 #define SEEDS 1500u

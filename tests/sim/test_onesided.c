@@ -17,9 +17,9 @@
 
 #include <cmocka.h>
 
-#include "message/connection.h"
-#include "message/rx/messages.h"
-#include "sdr/driver.h"
+#include "message/connection_state.h"
+#include "message/rx_messages.h"
+#include "sdr/sdr_driver.h"
 #include "support/connection_pair.h"
 #include "support/parity_scheme.h"
 

@@ -19,7 +19,7 @@
 #include <cmocka.h>
 
 #include "base/prng.h"
-#include "message/connection.h"
+#include "message/connection_state.h"
 #include "support/connection_pair.h"
 
 #define SEEDS      60u

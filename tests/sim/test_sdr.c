@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "sdr/context.h"
-#include "sdr/driver.h"
+#include "sdr/sdr_context.h"
+#include "sdr/sdr_driver.h"
 #include "support/sdr_pair.h"
 
 #define MTU   SDR_PAIR_MTU

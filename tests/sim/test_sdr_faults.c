@@ -16,7 +16,7 @@
 
 #include "base/prng.h"
 #include "support/sdr_pair.h"
-#include "wire/roce.h"
+#include "wire/roce_packet.h"
 
 #define MTU   SDR_PAIR_MTU
 #define CHUNK (4 * MTU)

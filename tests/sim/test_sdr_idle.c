@@ -12,10 +12,10 @@
 
 #include <cmocka.h>
 
-#include "sdr/context.h"
-#include "sdr/driver.h"
 #include "sdr/qp.h"
-#include "store/idle.h"
+#include "sdr/sdr_context.h"
+#include "sdr/sdr_driver.h"
+#include "store/store.h"
 #include "support/sdr_pair.h"
 
 #define MS            LH_NS_PER_MS

@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-#include "netsim/fabric/sim.h"
-#include "sdr/context.h"
-#include "sdr/driver.h"
+#include "netsim/fabric/sim_packets.h"
+#include "sdr/sdr_context.h"
+#include "sdr/sdr_driver.h"
 
 #define PAIRS 500u
 #define MS    LH_NS_PER_MS

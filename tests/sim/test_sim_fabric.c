@@ -16,7 +16,7 @@
 #include "base/prng.h"
 #include "longhaul/error.h"
 #include "support/sim_pair.h"
-#include "wire/roce.h"
+#include "wire/roce_packet.h"
 
 static void open_pair(struct sim_pair *pair, const char *link, uint64_t seed)
 {

@@ -97,7 +97,7 @@ def main():
         ours |= symbols[source][0]
 
     def foreign(source):
-        names = ours | below_parts if str(source).startswith("src/message/") else ours
+        names = ours | below_parts if str(source).startswith(("src/message/", "src/control/")) else ours
         return sorted(s for s in symbols[source][1] if s not in names and not ALLOWED.match(s))
 
     for source in sorted(pure):

@@ -15,7 +15,7 @@ MAPS = {"liblonghaul.so": pathlib.Path("src/longhaul.map"),
         "liblonghaul-sim.so": pathlib.Path("netsim/longhaul-sim.map")}
 # The same, of those that are built only where their compiler is.
 OPTIONAL = {"liblonghaul-cuda.so": pathlib.Path("src/coding/hadamard/cuda/longhaul-cuda.map")}
-# Variables that may be in both: of the compiler's runtime; of icrc.c, what it computed last.
+# Variables that may be in both: of the compiler's runtime; of roce_packet.c, what it computed last.
 CACHES = {"completed", "cached_factor", "cached_length"}
 SDR_FUNCTION = re.compile(r"^[A-Za-z_][\w\s*]*?\b(sdr_\w+)\s*\(", re.MULTILINE)
 LH_FUNCTION = re.compile(r"^LH_API\b[^;(]*?\b(\w+)\s*\(", re.MULTILINE)

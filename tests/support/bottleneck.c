@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/earlier.h"
-#include "sdr/rate/arrival_report.h"
+#include "base/min_max.h"
+#include "sdr/rate_control.h"
 
 #define ENTRIES         4096
 #define CLOCK_AHEAD     (7 * LH_NS_PER_S) /* of the receiver */

@@ -8,7 +8,7 @@
 
 #include <longhaul/collective.h>
 
-#include "collective/schedule/schedule.h"
+#include "collective/schedule.h"
 
 struct collective_call {
     enum collective collective;

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "collective/reduce/reduce.h"
-#include "collective/schedule/schedule_table.h"
+#include "collective/reduce.h"
+#include "collective/schedules.h"
 #include "support/collective_call.h"
 
 /* ---- elements ---------------------------------------------------------------------------------------- */

@@ -7,7 +7,7 @@
 #ifndef LH_TESTS_SUPPORT_COLLECTIVE_CASE_H
 #define LH_TESTS_SUPPORT_COLLECTIVE_CASE_H
 
-#include "collective/schedule/schedule.h"
+#include "collective/schedule.h"
 #include "support/group_world.h"
 
 struct collective_case {

@@ -10,7 +10,7 @@
 
 #include <longhaul/connection.h>
 
-#include "netsim/fabric/sim.h"
+#include "netsim/fabric/sim_packets.h"
 
 struct connection_pair {
     struct sim_world *world;

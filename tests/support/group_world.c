@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "group/create.h"
+#include "group/group.h"
 
 /* The exchanges of lh_group_create(), rank by rank. */
 static void connect_all(struct group_world *world, struct lh_group_attr *attrs)

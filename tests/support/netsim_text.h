@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "netsim/base/config.h"
+#include "netsim/base/netsim_config.h"
 
 static inline struct netsim_text netsim_text_of(const char *words)
 {

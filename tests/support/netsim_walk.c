@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "netsim/engine/route.h"
+#include "netsim/engine/network.h"
 
 #define ON_THE_WAY 255
 

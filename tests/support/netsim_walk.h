@@ -6,7 +6,7 @@
 #ifndef LH_SUPPORT_NETSIM_WALK_H
 #define LH_SUPPORT_NETSIM_WALK_H
 
-#include "netsim/engine/graph.h"
+#include "netsim/engine/network.h"
 
 struct walk {
     const struct netsim_graph *graph;

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "netsim/engine/port_queue.h"
+#include "netsim/engine/network.h"
 #include "support/netsim_build.h"
 
 struct netsim_config netsim_world_config(enum netsim_topology_kind kind)

@@ -8,7 +8,7 @@
 #ifndef SUPPORT_NETSIM_WORLD_H
 #define SUPPORT_NETSIM_WORLD_H
 
-#include "netsim/run/run.h"
+#include "netsim/run/simulation_run.h"
 
 /* What a watcher of all links counted. Index: enum lh_netsim_kind. */
 struct netsim_seen {

@@ -9,8 +9,7 @@
 #ifndef TEST_SUPPORT_ROCE_VECTORS_H
 #define TEST_SUPPORT_ROCE_VECTORS_H
 
-#include "wire/icrc.h"
-#include "wire/roce.h"
+#include "wire/roce_packet.h"
 
 struct roce_vector {
     const char *name;

@@ -10,10 +10,7 @@
 #include <cmocka.h>
 
 #include "base/prng.h"
-#include "collective/schedule/hierarchical.h"
-#include "collective/schedule/hybrid.h"
-#include "collective/schedule/schedule_table.h"
-#include "collective/schedule/transpose.h"
+#include "collective/schedules.h"
 #include "support/sanitized.h"
 
 #define RANKS_ALL  33u /* up to here with every number of blocks */

@@ -11,7 +11,7 @@
 #ifndef SUPPORT_SCHEDULE_CHECK_H
 #define SUPPORT_SCHEDULE_CHECK_H
 
-#include "collective/schedule/schedule.h"
+#include "collective/schedule.h"
 
 /* What was counted. Most: of any rank, link or site. */
 struct schedule_counts {

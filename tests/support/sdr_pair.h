@@ -13,7 +13,7 @@
 #include <longhaul/sdr_ext.h>
 #include <sdr_mr.h>
 
-#include "netsim/fabric/sim.h"
+#include "netsim/fabric/sim_packets.h"
 
 #define SDR_PAIR_BLANK       0xEE
 #define SDR_PAIR_MTU         1024u

@@ -12,7 +12,7 @@
 #include <longhaul/connection.h>
 #include <longhaul/engine.h>
 
-#include "netsim/fabric/sim.h"
+#include "netsim/fabric/sim_packets.h"
 
 #define SIM_ENGINES_MAX 9u
 

@@ -10,7 +10,7 @@
 #ifndef LH_TEST_SIM_PAIR_H
 #define LH_TEST_SIM_PAIR_H
 
-#include "netsim/fabric/sim.h"
+#include "netsim/fabric/sim_packets.h"
 
 #define PAIR_PACKETS_MAX 4096u
 

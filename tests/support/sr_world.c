@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "schemes/hybrid_groups.h"
 #include "support/coded_memory.h"
-#include "schemes/hybrid/params.h"
 #include "support/scheme_check.h"
 
 #define CHUNK_BYTES       16u /* of a message whose bytes are looked at */

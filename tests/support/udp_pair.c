@@ -11,8 +11,8 @@
 #include <longhaul/error.h>
 
 #include "base/prng.h"
-#include "device/open.h"
-#include "fabric/udp/udp.h"
+#include "device/device_registry.h"
+#include "fabric/udp/udp_state.h"
 
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103

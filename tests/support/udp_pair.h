@@ -8,7 +8,7 @@
 #define LH_TESTS_SUPPORT_UDP_PAIR_H
 
 #include "fabric/fabric.h"
-#include "wire/roce.h"
+#include "wire/roce_packet.h"
 
 #define UDP_PAIR_SLOTS_MAX 64u
 /* Writes that are on the way at most: far below any receive buffer. */

@@ -21,9 +21,9 @@
 
 #include <longhaul/error.h>
 
-#include "device/open.h"
-#include "fabric/udp/address.h"
-#include "wire/roce.h"
+#include "device/device_registry.h"
+#include "fabric/udp/udp_address.h"
+#include "wire/roce_packet.h"
 
 #define MEMORY_BYTES (1u << 20) /* ours, and one area of the peer's */
 #define AREAS        4u

@@ -21,7 +21,7 @@
 
 #include <longhaul/error.h>
 
-#include "device/open.h"
+#include "device/device_registry.h"
 
 #define MTU         1024u
 #define SLOTS       4u

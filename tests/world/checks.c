@@ -3,9 +3,8 @@
 
 #include <string.h>
 
-#include "base/link_fate.h"
-#include "wire/immediate.h"
-#include "wire/roce.h"
+#include "base/link_spec.h"
+#include "wire/roce_packet.h"
 #include "world/exchange.h"
 #include "world/inside.h"
 #include "world/reports.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collective/schedule/schedule_table.h"
+#include "collective/schedules.h"
 #include "world/group/call.h"
 #include "world/large.h"
 #include "world/switches.h"

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/earlier.h"
-#include "sdr/driver.h"
+#include "base/min_max.h"
+#include "sdr/sdr_driver.h"
 #include "world/checks.h"
 #include "world/engines.h"
 #include "world/exchange.h"

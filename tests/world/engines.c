@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/earlier.h"
+#include "base/min_max.h"
 #include "world/inside.h"
 #include "world/memory.h"
 #include "world/remote.h"

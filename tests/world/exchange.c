@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "base/earlier.h"
-#include "base/big_endian.h"
+#include "base/bytes.h"
+#include "base/min_max.h"
 #include "world/checks.h"
 #include "world/healing.h"
 #include "world/memory.h"

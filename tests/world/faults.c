@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "world/faults.h"
 
-#include "base/earlier.h"
+#include "base/min_max.h"
 #include "world/checks.h"
 #include "world/ends.h"
 #include "world/engines.h"

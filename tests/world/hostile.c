@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "base/big_endian.h"
-#include "wire/control.h"
-#include "wire/roce.h"
+#include "base/bytes.h"
+#include "wire/control_messages.h"
+#include "wire/roce_packet.h"
 #include "world/switches.h"
 
 #define FLOOD_COPIES  48u

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "message/completion_queue.h"
-#include "message/connection.h"
+#include "message/connection_state.h"
 
 #include "world/inside.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "world/inside.h"
 
-#include "netsim/fabric/endpoint.h"
-#include "sdr/context.h"
+#include "netsim/fabric/sim_endpoint.h"
 #include "sdr/qp.h"
+#include "sdr/sdr_context.h"
 
 uint16_t inside_qp_ports(struct sdr_qp *qp, uint16_t *count)
 {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "wire/selective_repeat.h"
+#include "wire/scheme_messages.h"
 #include "world/draw.h"
 
 #define ACK_CHUNKS     (64u * SR_ACK_WORDS_MAX)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "world/overdue.h"
 
-#include "base/least.h"
+#include "base/min_max.h"
 
 #define TICK_NS   1u    /* clocks show whole nanoseconds */
 #define SMALL_MAX 4096u /* no longer than this a message, or a buffer, has no deadline */

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/prng.h"
-#include "message/scheme/scheme_choice.h"
-#include "schemes/auto/choice.h"
+#include "message/scheme_choice.h"
+#include "schemes/auto_choice.h"
 
 #define HEALED_RATE_BPS 10000000000u
 

@@ -14,7 +14,7 @@
 
 #include <longhaul/connection.h>
 
-#include "netsim/fabric/sim.h"
+#include "netsim/fabric/sim_packets.h"
 
 #define PLAN_HOSTS_MAX  9u /* with engines; else five, and as many pairs */
 #define PLAN_PAIRS_MAX  8u

@@ -51,12 +51,12 @@ BUGS = {
          "(void)generation;\n    return slot->open ? slot : NULL;"),
     ]),
     "cumulative": ("the cumulative acknowledgement covers one chunk too many", [
-        ("src/schemes/sr/answer.c", "        .cumulative = arrivals->cumulative,",
+        ("src/schemes/sr_arrivals.c", "        .cumulative = arrivals->cumulative,",
          "        .cumulative = arrivals->cumulative +\n"
          "                      (arrivals->cumulative % 64 > 0 && arrivals->cumulative % 64 < 63 &&\n"
          "                       arrivals->cumulative < arrivals->limit),"),
         # An acknowledgement that contradicts itself does not even leave: asserted.
-        ("src/schemes/sr/answer.c", "        .arrived = arrivals->seen,",
+        ("src/schemes/sr_arrivals.c", "        .arrived = arrivals->seen,",
          "        .arrived = arrivals->seen + (arrivals->seen == arrivals->cumulative),"),
     ]),
     "chunk-early": ("a chunk's bit is set when one packet of it is still missing", [
@@ -69,31 +69,31 @@ BUGS = {
          "            cts->length_bytes > qp->peer.slot_bytes)", "cts->generation >= qp->shape.generations)"),
     ]),
     "rtt-again": ("a round trip is measured from the last transmission, not from the answered one", [
-        ("src/sdr/path.h", "    lh_time ping_span;\n};",
+        ("src/sdr/qp_path.h", "    lh_time ping_span;\n};",
          "    lh_time ping_span;\n    lh_time stamped_ns;\n};"),
-        ("src/sdr/path.c", "    header->sent_ns = path->origin_ns + now;",
+        ("src/sdr/qp_path.c", "    header->sent_ns = path->origin_ns + now;",
          "    header->sent_ns = path->origin_ns + now;\n    path->stamped_ns = now;"),
-        ("src/sdr/path.c", "lh_rtt_on_sample(&path->rtt, age_ns - header->echo_delay_ns);",
+        ("src/sdr/qp_path.c", "lh_rtt_on_sample(&path->rtt, age_ns - header->echo_delay_ns);",
          "lh_rtt_on_sample(&path->rtt, now - path->stamped_ns);"),
     ]),
     "fresh-row": ("parity that is asked for later repeats a row that was sent before", [
-        ("src/schemes/ec/coding.c", "lh_encode_rows(&code, first_row, coded, data, parity, to - from);",
+        ("src/schemes/ec_layout.c", "lh_encode_rows(&code, first_row, coded, data, parity, to - from);",
          "lh_encode_rows(&code, first_row > 0 ? first_row - 1 : 0, coded, data, parity, to - from);"),
     ]),
     "hand-over": ("chunks that are lost when a message's end is covered by parity count as in flight", [
-        ("src/schemes/hybrid/groups.c", "            count.lost++;", "            count.in_flight++;"),
+        ("src/schemes/hybrid_groups.c", "            count.lost++;", "            count.in_flight++;"),
     ]),
     "parity-settled": ("parity that was lost counts as in flight for ever", [
-        ("src/schemes/hybrid/groups.c",
+        ("src/schemes/hybrid_groups.c",
          "    if (mark >= group->stamp)\n        group->settled = group->sent;",
          "    if (mark >= group->stamp)\n        group->settled = group->sent_before;"),
     ]),
     "short-tail": ("where the last chunk of a message is short, the rest of its columns is not decoded", [
-        ("src/schemes/ec/coding.c", "if (part.tail < coding->chunk_bytes && shorter > 0 &&",
+        ("src/schemes/ec_layout.c", "if (part.tail < coding->chunk_bytes && shorter > 0 &&",
          "if (false && shorter > 0 &&"),
     ]),
     "other-params": ("a message is decoded with the parameters of the one that was begun last", [
-        ("src/message/rx/decoding.c",
+        ("src/message/rx_messages.c",
          "memcpy(coded->coding.params, message->choice.params, sizeof coded->coding.params);",
          "const struct rx_message *newest = rx_message_at(rx, rx->posting);\n"
          "    if (newest->posted == 0)\n"
@@ -103,7 +103,7 @@ BUGS = {
          "    memcpy(coded->coding.params, newest->choice.params, sizeof coded->coding.params);"),
     ]),
     "other-cut": ("a segment lies where it would if its message were cut like the one before", [
-        ("src/message/rx/posting.c", "    uint64_t offset = message->posted * message->segment_bytes;",
+        ("src/message/rx_receiver.c", "    uint64_t offset = message->posted * message->segment_bytes;",
          "    const struct rx_message *before = rx_message_at(rx, message->number - 1);\n"
          "    uint64_t other = before->segment_bytes;\n"
          "    if (before->state != RX_OPEN || message->posted * other >= message->capacity)\n"
@@ -111,7 +111,7 @@ BUGS = {
          "    uint64_t offset = message->posted * other;"),
     ]),
     "ack-highest": ("the highest chunk that has arrived is left out of each acknowledgement", [
-        ("src/schemes/sr/answer.c", ACK_COPY, ACK_COPY +
+        ("src/schemes/sr_arrivals.c", ACK_COPY, ACK_COPY +
          "    for (uint32_t w = ack.words; w > 0; w--)\n"
          "        if (ack.bitmap[w - 1] != 0) {\n"
          "            ack.bitmap[w - 1] &= ~((uint64_t)1 << (63 - __builtin_clzll(ack.bitmap[w - 1])));\n"
@@ -119,12 +119,12 @@ BUGS = {
          "        }\n"),
     ]),
     "ack-words": ("the words of an acknowledgement from the second on repeat the first", [
-        ("src/schemes/sr/answer.c", ACK_COPY, ACK_COPY +
+        ("src/schemes/sr_arrivals.c", ACK_COPY, ACK_COPY +
          "    for (uint32_t w = 1; w < ack.words; w++)\n"
          "        ack.bitmap[w] = ack.bitmap[0];\n"),
     ]),
     "ack-parts": ("of what one acknowledgement cannot hold, the rest is never told", [
-        ("src/schemes/sr/answer.c", "        if (answer->next_word >= answer->end_word)\n", ""),
+        ("src/schemes/sr_arrivals.c", "        if (answer->next_word >= answer->end_word)\n", ""),
     ]),
     "late-table": ("the message table alone takes packets of an earlier use of a slot", [
         ("src/sdr/message_table.c", "return slot->open && slot->generation == generation ? slot : NULL;",
@@ -142,7 +142,7 @@ BUGS = {
         ("src/fabric/rx_check.c", "if (packet->rkey != entry->rkey)", "if (false)"),
     ]),
     "slow-timeout": ("a chunk's timeout is forty times as long as it should be", [
-        ("src/schemes/sr/rto.c", "return sr_after(rto->groups[rto->oldest % SR_RTO_GROUPS].last_ns, "
+        ("src/schemes/sr_ledger.c", "return sr_after(rto->groups[rto->oldest % SR_RTO_GROUPS].last_ns, "
          "sr_rto_span(rto, timing));",
          "return sr_after(rto->groups[rto->oldest % SR_RTO_GROUPS].last_ns, 40 * sr_rto_span(rto, timing));"),
     ]),
@@ -165,7 +165,7 @@ BUGS = {
          "uint64_t bit = (uint64_t)(arrival->bytes > 0) << place;"),
     ]),
     "wrap-number": ("numbers of messages and segments that have wrapped count as older", [
-        ("src/message/control/number.h", "return (int32_t)(a - b) < 0;", "return a < b;"),
+        ("src/control/message_control.h", "return (int32_t)(a - b) < 0;", "return a < b;"),
     ]),
     "report-soon": ("a report is believed of packets that were sent less than a round trip ago", [
         ("src/congestion/flight.c", "lh_time until_ns = now > least_rtt_ns ? now - least_rtt_ns : 0;",
@@ -184,19 +184,19 @@ BUGS = {
          "*heard + newly;\n    (void)newest"),
     ]),
     "report-drops": ("drops that a report counts lower the rate to nothing", [
-        ("src/sdr/rate/rate_control.c",
+        ("src/sdr/rate_control.c",
          "uint64_t least_bps = lh_most(rate->pacer.rate_bps / DRAIN_CUT_MAX, drain_least_bps(rate));",
          "uint64_t least_bps = 0;\n    read_bps /= 1000;"),
     ]),
     "credit": ("whoever grants credit is not bounded by the window", [
         ("src/congestion/eqds.c", ".window_bytes = share_window_within(window_bytes(eqds), &eqds->path),",
          ".window_bytes = UINT64_MAX,"),
-        ("src/sdr/rate/rate_control.c", "lh_left(rate->path.window_max_bytes, in_flight)", "UINT64_MAX"),
+        ("src/sdr/rate_control.c", "lh_left(rate->path.window_max_bytes, in_flight)", "UINT64_MAX"),
     ]),
     "rate-max": ("the bound of the rate is ignored where there is a controller", [
-        ("src/congestion/share.c", "return rate < path->rate_max_bps ? rate : path->rate_max_bps;",
+        ("src/congestion/flight.c", "return rate < path->rate_max_bps ? rate : path->rate_max_bps;",
          "return rate;"),
-        ("src/sdr/rate/rate_control.c", "lh_least(rate->decision.rate_bps, rate->path.rate_max_bps)",
+        ("src/sdr/rate_control.c", "lh_least(rate->decision.rate_bps, rate->path.rate_max_bps)",
          "rate->decision.rate_bps"),
     ]),
     "entry-user": ("an entry of a completion queue has the number of its message for the user's value", [
@@ -208,7 +208,7 @@ BUGS = {
          "        add_entry(request);"),
     ]),
     "queue-roomy": ("entries that nobody has polled do not count towards the capacity of their queue", [
-        ("src/message/completion_ring.c",
+        ("src/message/completion_queue.c",
          "bool has_room = fit(ring, ring->requests + !notifies, ring->notifications + notifies, held);",
          "bool has_room = pending < ring->capacity;"),
     ]),
@@ -217,11 +217,11 @@ BUGS = {
          "    if (last != due && place > heap->count / 2)\n"),
     ]),
     "ready-lost": ("a connection that is closed takes with it what was ready behind it", [
-        ("src/sdr/run/run_queue.c", "        queue->first = entry->next;\n    if (entry->next)",
+        ("src/sdr/run_queue.c", "        queue->first = entry->next;\n    if (entry->next)",
          "        queue->first = NULL;\n    if (entry->next)"),
     ]),
     "match-mask": ("a receive that chooses takes the next message, whatever its tag", [
-        ("src/message/rx/waiting.c", "    return ((receive->tag ^ tag) & ~receive->ignore) == 0;",
+        ("src/message/rx_state.c", "    return ((receive->tag ^ tag) & ~receive->ignore) == 0;",
          "    (void)receive;\n    (void)tag;\n    return true;"),
     ]),
     "match-cancel": ("messages wait for one before them that was canceled ahead of its arrival", [
@@ -229,37 +229,37 @@ BUGS = {
          "    bool canceled = false && is_canceled(rx, rx->next);"),
     ]),
     "range-short": ("the first range of a segment that is missing is a packet too short", [
-        ("src/message/rx/partial.c", "    sdr_recv_close(segment->handle, &arrived);",
+        ("src/message/rx_messages.c", "    sdr_recv_close(segment->handle, &arrived);",
          "    sdr_recv_close(segment->handle, &arrived);\n"
          "    if (message->arrived)\n"
          "        lh_bitmap_set_range(message->arrived, lh_bitmap_next_clear(message->arrived,\n"
          "                            arrived.first + arrived.packets - 1, arrived.first), 1);"),
     ]),
     "share-high": ("a packet more than came counts as arrived", [
-        ("src/message/rx/partial.c", "        arrived_missing(&arrived, &missing);",
+        ("src/message/rx_messages.c", "        arrived_missing(&arrived, &missing);",
          "        arrived_missing(&arrived, &missing);\n"
          "    if (missing > rx->attr->mtu_bytes)\n"
          "        missing -= rx->attr->mtu_bytes;"),
     ]),
     "deadline-ignored": ("a deadline that is over ends nothing", [
-        ("src/message/rx/deadline.c",
+        ("src/message/rx_messages.c",
          "return rx->active_at > now || message->end == LH_END_DEADLINE ? NULL : message;", "return NULL;"),
     ]),
     "preempt-lost": ("a message that a later one preempts is closed, and never ends", [
-        ("src/message/rx/decoding.c", "    if (recovers(rx, segment, message))\n",
+        ("src/message/rx_messages.c", "    if (recovers(rx, segment, message))\n",
          "    if (end == LH_END_PREEMPTED)\n"
          "        rx_close_segment(rx, segment, SEGMENT_DONE);\n"
          "    else if (recovers(rx, segment, message))\n"),
     ]),
     "stale-bytes": ("what is missing is not set to 0", [
-        ("src/message/rx/partial.c", "    if (rx->attr->zero_missing)", "    if (false)"),
+        ("src/message/rx_messages.c", "    if (rx->attr->zero_missing)", "    if (false)"),
     ]),
     "late-unanswered": ("who disagrees with ranks that are done is not told", [
         ("src/group/mesh.c", "        deliver_late_signature(group, rank, message);",
          "        return DELIVERED;"),
     ]),
     "sum-by-rank": ("a direct all-reduce adds a rank's own by its rank, not by its place", [
-        ("src/group/operation.c", "return op->shape.map ? op->shape.map->place_of[rank] : rank;",
+        ("src/group/group_operation.c", "return op->shape.map ? op->shape.map->place_of[rank] : rank;",
          "(void)op;\n    return rank;"),
     ]),
     "report-dropped": ("who is left is not known of members that made the group before", [
@@ -274,11 +274,11 @@ BUGS = {
          "        ;\n    agreement->taken"),
     ]),
     "send-early": ("blocks leave before what has to be added, or received, has come", [
-        ("src/collective/run/progress.c", "if (next < piece->before) {",
+        ("src/collective/operation_progress.c", "if (next < piece->before) {",
          "if (next < piece->before && i > 0) {"),
     ]),
     "quotient-twice": ("averages are divided with each contribution", [
-        ("src/collective/run/progress.c",
+        ("src/collective/operation_progress.c",
          "return piece->reduce && progress", "return piece->reduce || progress"),
     ]),
     "blame-next": ("another rank than the one that died is named", [
@@ -289,30 +289,30 @@ BUGS = {
          "    snprintf(notice.text, sizeof notice.text, \"%s: rank"),
     ]),
     "group-stale": ("missing bytes of a bounded collective are not set to 0", [
-        ("src/group/bounded.c", "        memset(to, 0, bytes);", "        (void)to;"),
+        ("src/group/bounded_operation.c", "        memset(to, 0, bytes);", "        (void)to;"),
     ]),
     "group-endless": ("nothing times out by the deadline of a bounded collective", [
-        ("src/group/bounded.c", "int error = at <= now ? give_up(op, i) : 0;",
+        ("src/group/bounded_operation.c", "int error = at <= now ? give_up(op, i) : 0;",
          "int error = at == 1 ? give_up(op, i) : 0;"),
     ]),
     "lost-counted": ("what is lost of a piece counts as a contribution", [
-        ("src/group/bounded.c", "uint16_t count = lost ? 0 : count_in(op, arrival, index);",
+        ("src/group/bounded_operation.c", "uint16_t count = lost ? 0 : count_in(op, arrival, index);",
          "uint16_t count = count_in(op, arrival, index);"),
     ]),
     "late-piece": ("a piece is taken that has timed out", [
-        ("src/group/operation.c", "    if (arrival->given_up)\n        return 0;\n", ""),
+        ("src/group/group_operation.c", "    if (arrival->given_up)\n        return 0;\n", ""),
     ]),
     "counts-even": ("a piece counts as if all of it had the contributions of its first granule", [
-        ("src/group/bounded.c", "same = same && count == first;", ";"),
+        ("src/group/bounded_operation.c", "same = same && count == first;", ";"),
     ]),
     "group-deadline": ("a collective's deadline ends nothing", [
         ("src/group/mesh.c", "if (op->state == OP_RUNNING && now >= op->deadline_at)", "if (false)"),
     ]),
     "buffer-lost": ("a buffer whose block was used is not posted again", [
-        ("src/group/operation.c", "        link_repost(arrival->bounce);", "        (void)0;"),
+        ("src/group/group_operation.c", "        link_repost(arrival->bounce);", "        (void)0;"),
     ]),
     "input-summed": ("a rank that is not the root reduces into its input", [
-        ("src/collective/run/layout.c",
+        ("src/collective/operation_progress.c",
          "    case COLLECTIVE_REDUCE:\n    case COLLECTIVE_GATHER:\n        return (layout->rank",
          "    case COLLECTIVE_REDUCE:\n        if (layout->rank != layout->root)\n"
          "            return (uint8_t *)(uintptr_t)layout->in + before(layout, block);\n"
@@ -320,16 +320,16 @@ BUGS = {
          "    case COLLECTIVE_GATHER:\n        return (layout->rank"),
     ]),
     "count-unsigned": ("ranks need not agree on the number of elements", [
-        ("src/collective/run/signature.c",
+        ("src/collective/operation_digest.c",
          ": numbers_differ(c, a->form == CALL_COMPARE ? \"buffers\" : \"count\", a->count, b->count);",
          ": false;"),
     ]),
     "parts-unsigned": ("ranks need not agree on the counts of what the lower one gets", [
-        ("src/collective/run/signature.c", "return numbers_differ(c, what, a->returned, b->count);",
+        ("src/collective/operation_digest.c", "return numbers_differ(c, what, a->returned, b->count);",
          "return false;"),
     ]),
     "wrap-sequence": ("sequences of clear-to-sends that have wrapped count as older", [
-        ("src/sdr/clear_to_send.c", "return (int32_t)(a - b) < 0;", "return a < b;"),
+        ("src/sdr/send_queue.c", "return (int32_t)(a - b) < 0;", "return a < b;"),
     ]),
 }
 

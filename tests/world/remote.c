@@ -5,8 +5,8 @@
 
 #include <longhaul/onesided.h>
 
-#include "base/big_endian.h"
-#include "base/earlier.h"
+#include "base/bytes.h"
+#include "base/min_max.h"
 #include "world/asked.h"
 #include "world/checks.h"
 #include "world/choice.h"

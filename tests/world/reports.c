@@ -3,10 +3,8 @@
 
 #include <string.h>
 
-#include "wire/control.h"
-#include "wire/erasure_coding.h"
-#include "wire/selective_repeat.h"
-#include "wire/transfer.h"
+#include "wire/control_messages.h"
+#include "wire/scheme_messages.h"
 #include "wire/wire_numbers.h"
 #include "world/inside.h"
 

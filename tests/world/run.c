@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/earlier.h"
+#include "base/min_max.h"
 #include "world/checks.h"
 #include "world/ends.h"
 #include "world/engines.h"

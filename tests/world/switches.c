@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "netsim/run/run.h"
+#include "netsim/run/simulation_run.h"
 #include "netsim/topology/topology.h"
 
 #define WIRE_BYTES_MAX 4300u

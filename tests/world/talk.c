@@ -4,8 +4,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "base/earlier.h"
-#include "base/least.h"
+#include "base/min_max.h"
 #include "world/asked.h"
 #include "world/checks.h"
 #include "world/choice.h"

@@ -2,7 +2,7 @@
 #include "world/whim.h"
 
 #include "base/prng.h"
-#include "schemes/auto/choice.h"
+#include "schemes/auto_choice.h"
 
 /* Names that the linker gives. */
 /* NOLINTBEGIN(bugprone-reserved-identifier) */

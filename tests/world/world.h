@@ -13,8 +13,8 @@
 #include <sdr_mr.h>
 
 #include "base/prng.h"
-#include "netsim/fabric/sim.h"
-#include "wire/control.h"
+#include "netsim/fabric/sim_packets.h"
+#include "wire/control_messages.h"
 #include "world/plan.h"
 
 #define WORLD_FAILURE_MAX 256u

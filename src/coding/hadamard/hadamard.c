@@ -3,7 +3,8 @@
  *
  * Out of place a group goes straight to its places in the packets. In place that would overwrite blocks
  * that are still to be read: there, and with blocks too long for a group, blocks are transformed first, and
- * then the runs of their tile exchanged (in runs.c); and not-finite elements are looked for before anything
+ * then the runs of their tile exchanged (in hadamard_blocks.c); and not-finite elements are looked for
+ * before anything
  * is changed. Otherwise they are found by the result: one such element makes all of its block NaN or
  * infinite.
  *
@@ -17,10 +18,9 @@
 
 #include "base/error.h"
 #include "coding/encoder.h"
-#include "coding/hadamard/block.h"
-#include "coding/hadamard/elements.h"
-#include "coding/hadamard/regions.h"
-#include "coding/hadamard/runs.h"
+#include "coding/hadamard/hadamard_blocks.h"
+#include "coding/hadamard/hadamard_kernel.h"
+#include "coding/hadamard/hadamard_regions.h"
 
 /* A share of a thread. */
 #define SHARE_ELEMENTS_LOG 17u

@@ -1,9 +1,9 @@
 /*
- * kernel_avx2.c - 8 floats at once, 8 vectors of them in registers.
+ * hadamard_avx2.c - 8 floats at once, 8 vectors of them in registers.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "coding/hadamard/kernel.h"
+#include "coding/hadamard/hadamard_kernel.h"
 
 #if defined(__x86_64__)
 
@@ -197,7 +197,7 @@ TEMPLATE void exchange(vector *a, vector *b, uint32_t bit)
     }
 }
 
-#include "coding/hadamard/template.h"
+#include "coding/hadamard/hadamard_template.h"
 
 const struct hadamard_kernel hadamard_kernel_avx2 = {"avx2", runs_here, BLOCK_LOG_MIN,
                                                      encode, decode,    combine};

@@ -1,9 +1,9 @@
 /*
- * kernel_avx512.c - 16 floats at once, 16 vectors of them in registers.
+ * hadamard_avx512.c - 16 floats at once, 16 vectors of them in registers.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "coding/hadamard/kernel.h"
+#include "coding/hadamard/hadamard_kernel.h"
 
 #if defined(__x86_64__)
 
@@ -189,7 +189,7 @@ TEMPLATE void exchange(vector *a, vector *b, uint32_t bit)
     }
 }
 
-#include "coding/hadamard/template.h"
+#include "coding/hadamard/hadamard_template.h"
 
 const struct hadamard_kernel hadamard_kernel_avx512 = {"avx512", runs_here, BLOCK_LOG_MIN,
                                                        encode,   decode,    combine};

@@ -1,13 +1,11 @@
 /*
- * kernel_base.c - four floats at once, in portable C: a vector of every CPU, or four instructions.
+ * hadamard_base.c - four floats at once, in portable C: a vector of every CPU, or four instructions.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "coding/hadamard/kernel.h"
+#include "coding/hadamard/hadamard_kernel.h"
 
 #include <assert.h>
-
-#include "coding/hadamard/elements.h"
 
 #define LANES_LOG     2u
 #define REGISTERS_LOG 3u
@@ -146,7 +144,7 @@ TEMPLATE void exchange(vector *a, vector *b, uint32_t bit)
     }
 }
 
-#include "coding/hadamard/template.h"
+#include "coding/hadamard/hadamard_template.h"
 
 const struct hadamard_kernel hadamard_kernel_base = {"base", runs_here, BLOCK_LOG_MIN,
                                                      encode, decode,    combine};

@@ -1,12 +1,14 @@
 /*
- * block.h - the transform of groups with their signs, and of one block of any length.
+ * hadamard_blocks.h - the transform of groups with their signs, and of one block of any length.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_CODING_HADAMARD_BLOCK_H
-#define LH_CODING_HADAMARD_BLOCK_H
+#ifndef LH_CODING_HADAMARD_HADAMARD_BLOCKS_H
+#define LH_CODING_HADAMARD_HADAMARD_BLOCKS_H
 
-#include "coding/hadamard/kernel.h"
+#include <stddef.h>
+
+#include "coding/hadamard/hadamard_kernel.h"
 
 /* Work space of a thread. */
 struct block_space {
@@ -28,5 +30,13 @@ bool group_decode(struct group_task *task, struct block_place place, struct bloc
  * a one uses `in`, of which nothing may be zeroed. */
 bool block_encode(struct group_task *task, struct block_place place, struct block_space *space);
 bool block_decode(struct group_task *task, struct block_place place, struct block_space *space);
+
+/* ---- runs ------------------------------------------------------------------------------------------ */
+
+/* Exchanging the runs of a tile in place. */
+
+/* Of `count` rows of `count` runs of run_bytes each, exchanges run j of row i with run i of row j: blocks
+ * become packets, and packets blocks. */
+void runs_exchange(void *tile, size_t count, size_t run_bytes);
 
 #endif

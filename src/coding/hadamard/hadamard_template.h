@@ -1,5 +1,5 @@
 /*
- * template.h - a kernel, from the vector of its CPU. The file that includes this defines
+ * hadamard_template.h - a kernel, from the vector of its CPU. The file that includes this defines
  *
  *   LANES_LOG, REGISTERS_LOG   log2 of the floats of a vector; of the vectors that are transformed at once
  *   TARGET, TEMPLATE           attributes of functions; of those that are inlined with constant arguments
@@ -26,7 +26,7 @@
  */
 #include <assert.h>
 
-#include "coding/hadamard/kernel.h"
+#include "coding/hadamard/hadamard_kernel.h"
 
 /*
  * The bits of a coefficient's number can be transformed in any order. A group has 2^shared blocks of which

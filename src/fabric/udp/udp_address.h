@@ -1,15 +1,16 @@
 /*
- * address.h - a local or peer IP address: text to socket address and back.
+ * udp_address.h - a local or peer IP address: text to socket address and back.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_FABRIC_UDP_ADDRESS_H
-#define LH_FABRIC_UDP_ADDRESS_H
+#ifndef LH_FABRIC_UDP_UDP_ADDRESS_H
+#define LH_FABRIC_UDP_UDP_ADDRESS_H
 
 #include <netinet/in.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
+
+#include "fabric/fabric.h"
 
 union udp_address {
     struct sockaddr any;
@@ -39,5 +40,11 @@ void udp_address_bytes(const union udp_address *address, uint8_t bytes[16]);
 bool udp_address_same_host(const union udp_address *a, const union udp_address *b);
 /* "[::1]" or "127.0.0.1", with ":port" unless that is 0; returns out. */
 char *udp_address_format(const union udp_address *address, char out[UDP_ADDRESS_TEXT_MAX]);
+
+/* ---- device list ----------------------------------------------------------------------------------- */
+
+/* The addresses of this machine, as devices of the udp fabric. */
+
+int udp_devices(struct fabric_device_list *list);
 
 #endif

@@ -1,21 +1,24 @@
 /*
- * Creation and end of an endpoint: its channels, its queue pair numbers, its slots.
+ * udp_endpoint.c - creation and end of an endpoint, its slots.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "fabric/udp/endpoint.h"
-
 #include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/error.h"
-#include "fabric/endpoint_check.h"
-#include "fabric/random.h"
-#include "fabric/socket_drops.h"
-#include "fabric/udp/demux.h"
-#include "fabric/udp/port.h"
-#include "fabric/udp/rx.h"
+#include "fabric/fabric.h"
+#include "fabric/udp/udp_address.h"
+#include "fabric/udp/udp_parts.h"
+#include "fabric/udp/udp_state.h"
 #include "store/store.h"
+
+/* ---- endpoint -------------------------------------------------------------------------------------- */
+
+/* Creation and end of an endpoint: its channels, its queue pair numbers, its slots. */
 
 #define CACHE_LINE_BYTES 64u
 
@@ -134,13 +137,13 @@ static int hold_slots(struct udp_endpoint *endpoint)
     return 0;
 }
 
-void udp_slots_rest(struct fabric_endpoint *base)
+static void udp_slots_rest(struct fabric_endpoint *base)
 {
     struct udp_endpoint *endpoint = udp_endpoint_of(base);
     store_give(endpoint->table.attr.store, rx_table_take_slots(&endpoint->table), slots_bytes(endpoint));
 }
 
-bool udp_takes_pieces(struct fabric_endpoint *base)
+static bool udp_takes_pieces(struct fabric_endpoint *base)
 {
     struct rx_table *table = &udp_endpoint_of(base)->table;
     if (atomic_load(&table->partials) == NULL)
@@ -166,8 +169,10 @@ static void count_endpoint(struct udp_fabric *fabric)
     pthread_mutex_unlock(&fabric->lock);
 }
 
-int udp_endpoint_create(struct fabric *fabric, const struct fabric_endpoint_attr *attr,
-                        struct fabric_endpoint **made)
+static void udp_endpoint_destroy(struct fabric_endpoint *endpoint);
+
+static int udp_endpoint_create(struct fabric *fabric, const struct fabric_endpoint_attr *attr,
+                               struct fabric_endpoint **made)
 {
     int error = endpoint_check_shape(attr);
     if (error == 0)
@@ -211,7 +216,7 @@ static void remove_qps(struct udp_endpoint *endpoint)
 }
 
 /* Also of one that was made only in part. */
-void udp_endpoint_destroy(struct fabric_endpoint *endpoint)
+static void udp_endpoint_destroy(struct fabric_endpoint *endpoint)
 {
     struct udp_endpoint *udp = udp_endpoint_of(endpoint);
     struct udp_fabric *fabric = udp_fabric_of(udp);
@@ -258,7 +263,7 @@ static uint64_t share_of_buffer(struct udp_fabric *fabric, const struct udp_port
     return endpoints <= seats ? bytes : bytes * seats / endpoints;
 }
 
-void udp_endpoint_info(struct fabric_endpoint *endpoint, struct qp_info_endpoint *info)
+static void udp_endpoint_info(struct fabric_endpoint *endpoint, struct qp_info_endpoint *info)
 {
     const struct udp_endpoint *udp = udp_endpoint_of(endpoint);
     struct udp_fabric *fabric = udp_fabric_of(udp);
@@ -281,8 +286,8 @@ void udp_endpoint_info(struct fabric_endpoint *endpoint, struct qp_info_endpoint
     }
 }
 
-int udp_slot_bind(struct fabric_endpoint *endpoint, uint32_t slot, const struct fabric_slot *what,
-                  struct fabric_slot_key *key)
+static int udp_slot_bind(struct fabric_endpoint *endpoint, uint32_t slot, const struct fabric_slot *what,
+                         struct fabric_slot_key *key)
 {
     struct udp_endpoint *udp = udp_endpoint_of(endpoint);
     const struct fabric_endpoint_attr *attr = &udp->table.attr;
@@ -304,7 +309,7 @@ int udp_slot_bind(struct fabric_endpoint *endpoint, uint32_t slot, const struct 
     return 0;
 }
 
-void udp_slot_unbind(struct fabric_endpoint *endpoint, uint32_t slot)
+static void udp_slot_unbind(struct fabric_endpoint *endpoint, uint32_t slot)
 {
     struct udp_endpoint *udp = udp_endpoint_of(endpoint);
     assert(slot < udp->table.attr.slots);
@@ -313,3 +318,122 @@ void udp_slot_unbind(struct fabric_endpoint *endpoint, uint32_t slot)
     for (uint32_t i = 0; i < udp->table.attr.channels; i++)
         udp_rx_forget(udp->channels[i], slot);
 }
+
+/* ---- udp ------------------------------------------------------------------------------------------- */
+
+/* Small receive buffers only cost speed and losses, so this is no error; but the user gets a warning. */
+static void warn_of_small_buffer(struct udp_fabric *fabric)
+{
+    uint64_t asked = fabric->receive_buffer_bytes;
+    uint64_t granted = fabric->front.receive_bytes;
+    if (granted >= asked)
+        return;
+    snprintf(fabric->warning, sizeof fabric->warning,
+             "receive buffers: %llu bytes requested, %llu granted by the kernel; bursts may be lost "
+             "(sysctl -w net.core.rmem_max=%llu)",
+             (unsigned long long)asked, (unsigned long long)granted, (unsigned long long)asked);
+}
+
+static int open_udp(const struct fabric_attr *attr, struct fabric **made)
+{
+    union udp_address local;
+    int error = udp_address_parse(attr->address, &local);
+    if (error != 0)
+        return error;
+    struct udp_fabric *fabric = calloc(1, sizeof *fabric);
+    if (fabric == NULL)
+        return lh_fail(LH_ENOMEM, "no memory for a fabric");
+    fabric->base.ops = &fabric_udp_ops;
+    fabric->local = local;
+    fabric->receive_buffer_bytes =
+        attr->receive_buffer_bytes != 0 ? attr->receive_buffer_bytes : FABRIC_RECEIVE_BUFFER_DEFAULT;
+    if (fabric->receive_buffer_bytes > UDP_SOCKET_BUFFER_MAX)
+        fabric->receive_buffer_bytes = UDP_SOCKET_BUFFER_MAX;
+    error = udp_socket_open_front(&local, fabric->receive_buffer_bytes, &fabric->front);
+    if (error != 0)
+        goto free_fabric;
+    error = udp_demux_open(fabric);
+    if (error != 0)
+        goto close_front;
+    warn_of_small_buffer(fabric);
+    *made = &fabric->base;
+    return 0;
+
+close_front:
+    udp_socket_close(&fabric->front);
+free_fabric:
+    free(fabric);
+    return error;
+}
+
+static void close_udp(struct fabric *fabric)
+{
+    struct udp_fabric *udp = (struct udp_fabric *)fabric;
+    udp_ports_close(udp);
+    udp_demux_close(udp);
+    udp_socket_close(&udp->front);
+    free(udp);
+}
+
+static lh_time now(struct fabric *fabric)
+{
+    (void)fabric;
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (lh_time)time.tv_sec * LH_NS_PER_S + (lh_time)time.tv_nsec;
+}
+
+static uint32_t poll_fds(struct fabric_endpoint *endpoint, uint32_t channel, int *fds)
+{
+    const struct udp_endpoint *udp = udp_endpoint_of(endpoint);
+    fds[0] =
+        channel == FABRIC_CONTROL ? udp_fabric_of(udp)->front.fd : udp_channel_fd(udp->channels[channel]);
+    return 1;
+}
+
+static lh_time arrived(struct fabric_endpoint *endpoint, uint32_t channel)
+{
+    int fd;
+    poll_fds(endpoint, channel, &fd);
+    lh_time ago_ns = udp_socket_ago(fd);
+    return ago_ns != 0 ? now(endpoint->fabric) - ago_ns : 0;
+}
+
+static const char *warning(struct fabric *fabric)
+{
+    const struct udp_fabric *udp = (const struct udp_fabric *)fabric;
+    return udp->warning[0] != '\0' ? udp->warning : NULL;
+}
+
+const struct fabric_ops fabric_udp_ops = {
+    .name = "udp",
+    .devices = udp_devices,
+    .open = open_udp,
+    .close = close_udp,
+    .now = now,
+    .endpoint_create = udp_endpoint_create,
+    .endpoint_destroy = udp_endpoint_destroy,
+    .endpoint_info = udp_endpoint_info,
+    .endpoint_connect = udp_endpoint_connect,
+    .peer_traits = endpoint_peer_traits,
+    .outruns_path = true,
+    .local_is_direct = true,
+    .punch = udp_punch,
+    .slot_bind = udp_slot_bind,
+    .slot_unbind = udp_slot_unbind,
+    .slots_rest = udp_slots_rest,
+    .post_writes = udp_post_writes,
+    .pace = udp_pace,
+    .poll = udp_poll,
+    .arrived = arrived,
+    .bundles_control = true,
+    .long_control = true,
+    .takes_pieces = udp_takes_pieces,
+    .control_send = udp_control_send,
+    .control_poll = udp_control_poll,
+    .control_proven = udp_control_proven,
+    .poll_fds = poll_fds,
+    .count_drops = udp_count_drops,
+    .warning = warning,
+    .shared_poll = udp_shared_poll,
+};

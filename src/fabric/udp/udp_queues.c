@@ -1,9 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "fabric/udp/inbox.h"
+#include "fabric/udp/udp_queues.h"
 
 #include <assert.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <longhaul/types.h>
+
+#include "base/error.h"
+#include "fabric/fabric.h"
+#include "wire/roce_packet.h"
+
+/* ---- inbox ----------------------------------------------------------------------------------------- */
 
 #define SLAB_PACKETS 16u
 
@@ -146,4 +158,221 @@ void udp_inbox_clear(struct udp_packet_pool *pool, struct udp_inbox *inbox)
     struct udp_packet *packet;
     while ((packet = udp_inbox_take(inbox)) != NULL) /* at most UDP_POOL_PACKETS */
         udp_packet_return(pool, packet);
+}
+
+/* ---- arrivals -------------------------------------------------------------------------------------- */
+
+void udp_arrivals_begin(struct udp_arrivals *arrivals, struct fabric_arrival *out, uint32_t room)
+{
+    arrivals->out = out;
+    arrivals->count = 0;
+    arrivals->room = room;
+    while (arrivals->count < arrivals->room && arrivals->next < arrivals->end)
+        arrivals->out[arrivals->count++] = arrivals->waiting[arrivals->next++];
+    if (arrivals->next == arrivals->end)
+        arrivals->next = arrivals->end = 0;
+}
+
+void udp_arrivals_add(struct udp_arrivals *arrivals, const struct fabric_arrival *arrival)
+{
+    if (arrivals->count < arrivals->room) {
+        arrivals->out[arrivals->count++] = *arrival;
+        return;
+    }
+    assert(arrivals->end < arrivals->waiting_room);
+    arrivals->waiting[arrivals->end++] = *arrival;
+}
+
+uint32_t udp_arrivals_withdraw_slot(struct udp_arrivals *arrivals, struct immediate_split split,
+                                    uint32_t slot)
+{
+    const uint32_t before = arrivals->end;
+    uint32_t kept = arrivals->next;
+    for (uint32_t i = arrivals->next; i < arrivals->end; i++)
+        if (immediate_part(split, arrivals->waiting[i].immediate).message != slot)
+            arrivals->waiting[kept++] = arrivals->waiting[i];
+    arrivals->end = kept;
+    if (arrivals->next == arrivals->end)
+        arrivals->next = arrivals->end = 0;
+    return before - kept;
+}
+
+/* ---- seats ----------------------------------------------------------------------------------------- */
+
+void udp_seats_add(struct udp_seats *seats)
+{
+    assert(seats->count < UDP_SEATS_MAX);
+    seats->seats[seats->count++] = (struct udp_seat){0};
+}
+
+uint32_t udp_seats_free(const struct udp_seats *seats, lh_time now)
+{
+    for (uint32_t i = 0; i < seats->count; i++)
+        if (!seats->seats[i].taken && now - seats->seats[i].since >= UDP_SEAT_REST_NS)
+            return i;
+    return UDP_SEATS_MAX;
+}
+
+void udp_seats_take(struct udp_seats *seats, uint32_t seat)
+{
+    assert(seat < seats->count && !seats->seats[seat].taken);
+    struct udp_seat *taken = &seats->seats[seat];
+    taken->taken = true;
+    taken->leaving = false;
+    taken->since = 0;
+    udp_seat_mark_active(taken);
+}
+
+void udp_seats_leave(struct udp_seats *seats, uint32_t seat, lh_time now)
+{
+    assert(seat < seats->count && seats->seats[seat].taken);
+    seats->seats[seat].taken = false;
+    seats->seats[seat].leaving = false;
+    seats->seats[seat].since = now;
+}
+
+uint32_t udp_seats_sweep(struct udp_seats *seats, lh_time now)
+{
+    uint32_t quietest = UDP_SEATS_MAX;
+    for (uint32_t i = 0; i < seats->count; i++) {
+        struct udp_seat *seat = &seats->seats[i];
+        if (!seat->taken || seat->leaving)
+            continue;
+        if (atomic_exchange_explicit(&seat->active, false, memory_order_relaxed)) {
+            seat->since = 0;
+        } else if (seat->since == 0) {
+            seat->since = now;
+        } else if (now - seat->since >= UDP_SEAT_QUIET_NS &&
+                   (quietest == UDP_SEATS_MAX || seat->since < seats->seats[quietest].since)) {
+            quietest = i;
+        }
+    }
+    if (quietest != UDP_SEATS_MAX)
+        seats->seats[quietest].leaving = true;
+    return quietest;
+}
+
+/* ---- qpn table ------------------------------------------------------------------------------------- */
+
+#define CAPACITY_MIN 64u
+#define SPARSE       8u         /* emptier than that it shrinks */
+#define CAPACITY_MAX (1u << 22) /* a quarter of all QPNs; random picks still succeed at once */
+
+/* 0 and 1 are the management queue pairs, all ones means multicast. */
+static bool qpn_is_usable(uint32_t qpn)
+{
+    return qpn > 1 && qpn < ROCE_QPN_MASK;
+}
+
+/* Where the search for a QPN begins. */
+static uint32_t home_of(const struct qpn_table *table, uint32_t qpn)
+{
+    return (qpn * 0x9E3779B1u) & (table->capacity - 1);
+}
+
+/* Where the entry of a QPN is or would be; there is always a free place. */
+static struct udp_qp *place_of(const struct qpn_table *table, uint32_t qpn)
+{
+    uint32_t mask = table->capacity - 1;
+    uint32_t i = home_of(table, qpn);
+    while (table->entries[i].qpn != 0 && table->entries[i].qpn != qpn)
+        i = (i + 1) & mask;
+    return &table->entries[i];
+}
+
+/* A table of this capacity with all entries. */
+static int rebuild(struct qpn_table *table, uint32_t capacity)
+{
+    struct qpn_table fresh = {calloc(capacity, sizeof *fresh.entries), capacity, table->count};
+    if (fresh.entries == NULL)
+        return lh_fail(LH_ENOMEM, "no memory for a table of %u queue pairs", capacity);
+    for (uint32_t i = 0; i < table->capacity; i++)
+        if (table->entries[i].qpn != 0)
+            *place_of(&fresh, table->entries[i].qpn) = table->entries[i];
+    free(table->entries);
+    *table = fresh;
+    return 0;
+}
+
+void qpn_table_free(struct qpn_table *table)
+{
+    free(table->entries);
+    *table = (struct qpn_table){0};
+}
+
+int qpn_table_add(struct qpn_table *table, struct udp_qp *qp)
+{
+    if (4 * (table->count + 1) > 3 * table->capacity) {
+        uint32_t capacity = table->capacity == 0 ? CAPACITY_MIN : 2 * table->capacity;
+        if (capacity > CAPACITY_MAX)
+            return lh_fail(LH_ENOMEM, "more than %u queue pairs on one fabric", table->count);
+        int error = rebuild(table, capacity);
+        if (error != 0)
+            return error;
+    }
+    uint32_t qpn;
+    do { /* at most three sixteenths of all QPNs are taken */
+        int error = fabric_random(&qpn, sizeof qpn);
+        if (error != 0)
+            return error;
+        qpn &= ROCE_QPN_MASK;
+    } while (!qpn_is_usable(qpn) || qpn_table_find(table, qpn) != NULL);
+    qp->qpn = qpn;
+    *place_of(table, qpn) = *qp;
+    table->count++;
+    return 0;
+}
+
+const struct udp_qp *qpn_table_find(const struct qpn_table *table, uint32_t qpn)
+{
+    if (table->capacity == 0 || qpn == 0)
+        return NULL;
+    const struct udp_qp *entry = place_of(table, qpn);
+    return entry->qpn == 0 ? NULL : entry;
+}
+
+/* The place became free: entries behind it that a search would no longer reach move up. */
+static void close_gap(struct qpn_table *table, uint32_t gap)
+{
+    uint32_t mask = table->capacity - 1;
+    for (uint32_t i = (gap + 1) & mask; table->entries[i].qpn != 0; i = (i + 1) & mask) {
+        uint32_t from_home = (i - home_of(table, table->entries[i].qpn)) & mask;
+        if (from_home < ((i - gap) & mask))
+            continue;
+        table->entries[gap] = table->entries[i];
+        table->entries[i] = (struct udp_qp){0};
+        gap = i;
+    }
+}
+
+void qpn_table_remove(struct qpn_table *table, uint32_t qpn)
+{
+    if (table->capacity == 0 || qpn == 0)
+        return;
+    struct udp_qp *entry = place_of(table, qpn);
+    if (entry->qpn == 0)
+        return;
+    *entry = (struct udp_qp){0};
+    close_gap(table, (uint32_t)(entry - table->entries));
+    table->count--;
+    if (table->capacity > CAPACITY_MIN && table->count < table->capacity / SPARSE)
+        (void)rebuild(table, table->capacity / 2); /* without memory it stays as it is */
+}
+
+/* ---- prefix ---------------------------------------------------------------------------------------- */
+
+const uint32_t udp_prefix_low_bits[16] = {
+    0x00000000u, 0x9B73EAD4u, 0xED96D3E9u, 0x76E5393Du, 0x005CA193u, 0x9B2F4B47u, 0xEDCA727Au, 0x76B998AEu,
+    0x00B94326u, 0x9BCAA9F2u, 0xED2F90CFu, 0x765C7A1Bu, 0x00E5E2B5u, 0x9B960861u, 0xED73315Cu, 0x7600DB88u,
+};
+const uint32_t udp_prefix_high_bits[16] = {
+    0x00000000u, 0x0172864Cu, 0x02E50C98u, 0x03978AD4u, 0x05CA1930u, 0x04B89F7Cu, 0x072F15A8u, 0x065D93E4u,
+    0x0B943260u, 0x0AE6B42Cu, 0x09713EF8u, 0x0803B8B4u, 0x0E5E2B50u, 0x0F2CAD1Cu, 0x0CBB27C8u, 0x0DC9A184u,
+};
+
+void udp_prefix_fill(struct udp_prefix *prefix, const struct icrc_flow *flow, uint32_t bytes, uint16_t port)
+{
+    prefix->bytes = bytes;
+    prefix->port = port;
+    prefix->state = icrc_begin(flow, bytes, 0, true);
 }

@@ -1,5 +1,5 @@
 /*
- * inbox.h - packets that somebody else read for an endpoint, and that wait for their owner.
+ * udp_queues.h - packets that somebody else read for an endpoint, and that wait for their owner.
  *
  * One writer at a time (the reader of the shared sockets holds the fabric's lock) puts packets into all
  * inboxes of a fabric; each inbox has one reader, its owner; no lock between them. Raw copies: the reader
@@ -10,14 +10,19 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_FABRIC_UDP_INBOX_H
-#define LH_FABRIC_UDP_INBOX_H
+#ifndef LH_FABRIC_UDP_UDP_QUEUES_H
+#define LH_FABRIC_UDP_UDP_QUEUES_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-#include "fabric/udp/address.h"
-#include "wire/roce.h"
+#include <longhaul/types.h>
+
+#include "fabric/fabric.h"
+#include "fabric/udp/udp_address.h"
+#include "wire/roce_packet.h"
 
 #define UDP_POOL_PACKETS       4096u /* of data or control about 17 MiB, taken as they are needed */
 #define UDP_INBOX_SHARE        4u    /* an inbox holds at most a quarter of what is free */
@@ -90,5 +95,155 @@ struct udp_packet *udp_inbox_take(struct udp_inbox *inbox);
 void udp_packet_return(struct udp_packet_pool *pool, struct udp_packet *packet);
 /* Of an endpoint that ends; nobody puts anything in any more. */
 void udp_inbox_clear(struct udp_packet_pool *pool, struct udp_inbox *inbox);
+
+/* ---- arrivals -------------------------------------------------------------------------------------- */
+
+/*
+ * The arrivals of a poll, and those that wait for the next one: a message of the kernel may hold
+ * more than the caller takes. Pure.
+ */
+
+/* All zero: nothing waits, and there is no room for it. */
+struct udp_arrivals {
+    struct fabric_arrival *out; /* the caller's */
+    uint32_t count;             /* in it */
+    uint32_t room;
+    struct fabric_arrival *waiting; /* waiting[next … end) */
+    uint32_t next;
+    uint32_t end;
+    uint32_t waiting_room;
+};
+
+/* A poll for at most that many. What waits comes first. */
+void udp_arrivals_begin(struct udp_arrivals *arrivals, struct fabric_arrival *out, uint32_t room);
+void udp_arrivals_add(struct udp_arrivals *arrivals, const struct fabric_arrival *arrival);
+/* Takes back those of a slot that wait; returns their number. */
+uint32_t udp_arrivals_withdraw_slot(struct udp_arrivals *arrivals, struct immediate_split split,
+                                    uint32_t slot);
+/* Whether some do. */
+static inline bool udp_arrivals_wait(const struct udp_arrivals *arrivals)
+{
+    return arrivals->next < arrivals->end;
+}
+
+/* ---- seats ----------------------------------------------------------------------------------------- */
+
+/*
+ * Which sockets of a port have an owner of their own, and whose is taken for another. Pure.
+ *
+ * A seat is a socket of a port beside the shared one. An endpoint's channel takes a free seat; where there is
+ * none, the owner that has been quiet longest is asked to leave, and the seat is free once it has. Who is
+ * quiet is found by sweeps, one at each request (the clock algorithm of page replacement): an owner marks its
+ * seat as active, a sweep takes the mark back.
+ *
+ * A seat that was left stays empty for a while: a packet that was on its way through the kernel may still
+ * come to its socket.
+ */
+
+#define UDP_SEATS_MAX     64u
+#define UDP_SEAT_REST_NS  (10 * LH_NS_PER_MS)  /* a packet is through the kernel in microseconds */
+#define UDP_SEAT_QUIET_NS (100 * LH_NS_PER_MS) /* shorter pauses belong to a transfer */
+
+struct udp_seat {
+    bool taken;
+    bool leaving;  /* its owner was asked to */
+    lh_time since; /* free: when it was left; taken: of the first sweep that found it quiet, 0: none did */
+    _Atomic bool active;
+};
+
+/* All zero: no seats yet. */
+struct udp_seats {
+    uint32_t count;
+    struct udp_seat seats[UDP_SEATS_MAX];
+};
+
+/* A new one, free at once. At most UDP_SEATS_MAX. */
+void udp_seats_add(struct udp_seats *seats);
+/* One that may be taken, or UDP_SEATS_MAX. */
+uint32_t udp_seats_free(const struct udp_seats *seats, lh_time now);
+void udp_seats_take(struct udp_seats *seats, uint32_t seat);
+void udp_seats_leave(struct udp_seats *seats, uint32_t seat, lh_time now);
+/* A sweep. Whom to ask to leave now, or UDP_SEATS_MAX: all are active, or as many leave as sweeps found. */
+uint32_t udp_seats_sweep(struct udp_seats *seats, lh_time now);
+
+/* By the owner, any time; often, so it writes only what changes. */
+static inline void udp_seat_mark_active(struct udp_seat *seat)
+{
+    if (!atomic_load_explicit(&seat->active, memory_order_relaxed))
+        atomic_store_explicit(&seat->active, true, memory_order_relaxed);
+}
+
+/* ---- qpn table ------------------------------------------------------------------------------------- */
+
+/*
+ * Which endpoint and which of its queue pairs has a QPN: for what arrives at the shared port.
+ *
+ * Open addressing with linear probing. Grows in set-up calls only; look-ups allocate nothing. What is added
+ * and removed costs the same, however many there are, but for a table that grows or shrinks by half.
+ */
+
+struct udp_endpoint;
+
+/* The channel of a control QP. */
+#define UDP_QP_CONTROL UINT8_MAX
+
+struct udp_qp {
+    uint32_t qpn; /* 0: no entry */
+    uint8_t channel;
+    uint8_t generation;
+    struct udp_endpoint *endpoint;
+};
+
+struct qpn_table {
+    struct udp_qp *entries;
+    uint32_t capacity; /* 0 or a power of two, at least 4/3 of the count */
+    uint32_t count;
+};
+
+/* All zero is the empty table. */
+void qpn_table_free(struct qpn_table *table);
+/* Picks a random free QPN, puts the entry in and returns its QPN in qp->qpn. -LH_ENOMEM,
+ * -LH_ESYSTEM. */
+int qpn_table_add(struct qpn_table *table, struct udp_qp *qp);
+/* NULL when it is free. Valid until the next change. */
+const struct udp_qp *qpn_table_find(const struct qpn_table *table, uint32_t qpn);
+/* Takes it out; the others may move. One that is not there, such as 0, is no harm. */
+void qpn_table_remove(struct qpn_table *table, uint32_t qpn);
+
+/* ---- prefix ---------------------------------------------------------------------------------------- */
+
+/* The part of the iCRC that packets of one flow and length share, cached. Pure. */
+
+/* Segments of a GSO burst: kernels before 6.9 take no more. */
+#define UDP_GSO_SEGMENTS_MAX 64u
+
+/* iCRC state behind the IP and UDP headers, for the datagram length and port that came last, and IP ID 0. */
+struct udp_prefix {
+    uint32_t bytes; /* 0: nothing cached */
+    uint16_t port;
+    uint32_t state;
+};
+
+/* What the IP ID changes of the state. CRCs are affine over GF(2): that depends on the ID alone, since as
+ * many bytes follow it in each prefix, and is the sum of what its bits change. */
+extern const uint32_t udp_prefix_low_bits[16];
+extern const uint32_t udp_prefix_high_bits[16];
+
+void udp_prefix_fill(struct udp_prefix *prefix, const struct icrc_flow *flow, uint32_t bytes,
+                     uint16_t port);
+
+/* icrc_begin() for a data packet, cached. `port` is the one that varies between flows; ip_id counts only for
+ * IPv4. Inline: each packet needs it. */
+static inline uint32_t udp_prefix_get(struct udp_prefix *prefix, const struct icrc_flow *flow,
+                                      uint32_t bytes, uint16_t port, uint32_t ip_id)
+{
+    if (prefix->bytes != bytes || prefix->port != port)
+        udp_prefix_fill(prefix, flow, bytes, port);
+    if (!flow->ipv4)
+        return prefix->state; /* there is no ID */
+    if (ip_id > UINT8_MAX)
+        return icrc_begin(flow, bytes, (uint16_t)ip_id, true);
+    return prefix->state ^ udp_prefix_low_bits[ip_id & 15] ^ udp_prefix_high_bits[ip_id >> 4];
+}
 
 #endif

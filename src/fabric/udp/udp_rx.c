@@ -1,12 +1,14 @@
 /*
- * rx.c - receiving data packets. A direct socket is read message by message, each into the same memory, which
- * so stays in the caches, and validated there (validate.c). What came to a socket that several endpoints
- * share (demux.c) waits in the channel's inbox, and is validated there. From either place a payload is copied
+ * udp_rx.c - receiving data packets. A direct socket is read message by message, each into the same
+ * memory, which
+ * so stays in the caches, and validated there (udp_demux.c). What came to a socket that several endpoints
+ * share (udp_demux.c) waits in the channel's inbox, and is validated there. From either place a payload
+ * is copied
  * once, to where it belongs.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "fabric/udp/rx.h"
+#include "fabric/udp/udp_parts.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -14,12 +16,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "fabric/socket_drops.h"
-#include "fabric/udp/cnp.h"
-#include "fabric/udp/demux.h"
-#include "fabric/udp/port.h"
-#include "fabric/udp/tx.h"
-#include "fabric/udp/validate.h"
+#include "fabric/fabric.h"
 
 #ifndef UDP_GRO
 #define UDP_GRO 104

@@ -1,13 +1,14 @@
 /*
- * udp.h - the fabric of RoCEv2 packets from plain UDP sockets, from inside.
+ * udp_state.h - the fabric of RoCEv2 packets from plain UDP sockets, from inside.
  *
  * Each channel index of a fabric has a port of its own: packets of that channel of all endpoints leave from
  * it and arrive at it, told apart by QPN. The port has one socket that is shared by all, and direct ones,
- * each of which belongs to one channel of one endpoint at a time; the kernel sorts by QPN (filter.h). A
+ * each of which belongs to one channel of one endpoint at a time; the kernel sorts by QPN (udp_socket.h). A
  * direct socket is read by its owner; what comes to the shared one is put into inboxes. Which channels have
- * a direct socket changes with what they do (port.c), and no peer sees it. One socket more for the whole
+ * a direct socket changes with what they do (udp_port.c), and no peer sees it. One socket more for the whole
  * fabric, the front, is bound to the RoCE port (4791) when that is free: control datagrams of all endpoints
- * come there, and so do the data packets of RoCE hardware, which knows no other port. See tx.c, rx.c and
+ * come there, and so do the data packets of RoCE hardware, which knows no other port. See udp_tx.c,
+ * udp_rx.c and
  * demux.c.
  *
  * Threads: everything in udp_channel, and in the direct socket that it has, belongs to the thread that holds
@@ -15,20 +16,16 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_FABRIC_UDP_UDP_H
-#define LH_FABRIC_UDP_UDP_H
+#ifndef LH_FABRIC_UDP_UDP_STATE_H
+#define LH_FABRIC_UDP_UDP_STATE_H
 
 #include <pthread.h>
 #include <sys/socket.h>
 
 #include "fabric/fabric.h"
 #include "fabric/rx_check.h"
-#include "fabric/udp/arrivals.h"
-#include "fabric/udp/inbox.h"
-#include "fabric/udp/prefix.h"
-#include "fabric/udp/qpn_table.h"
-#include "fabric/udp/seats.h"
-#include "fabric/udp/socket.h"
+#include "fabric/udp/udp_queues.h"
+#include "fabric/udp/udp_socket.h"
 
 /* Bytes of a GSO burst: below the 65,507 of a datagram, with room for headers. */
 #define UDP_GSO_BYTES_MAX 65000u
@@ -154,7 +151,7 @@ struct udp_fabric {
     pthread_mutex_t lock;
     struct qpn_table qps;           /* under the lock */
     struct udp_demux *demux;        /* under the lock */
-    struct udp_packet_pool packets; /* of data; see inbox.h; the lock is the writer's */
+    struct udp_packet_pool packets; /* of data; see udp_queues.h; the lock is the writer's */
     struct udp_packet_pool control; /* of control messages */
     uint32_t early;                 /* of these, for endpoints that are not connected; under the lock */
     struct udp_port

@@ -1,21 +1,80 @@
-/*
- * tx.c - sending packets: bursts of equal packets by GSO, several bursts a system call, no copy of payload.
- *
- * A burst is one kernel message whose segments are the packets; the kernel cuts it at equal distances, so
- * only the last one may be shorter. The trailer of a packet and the header of the next stand together in
- * memory (a frame), so a burst of n packets has 2 n + 1 pieces.
- *
- * SPDX-License-Identifier: BSD-3-Clause
- */
-#include "fabric/udp/tx.h"
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "fabric/udp/udp_parts.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <netinet/udp.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/error.h"
-#include "fabric/udp/punch.h"
+#include "fabric/udp/udp_state.h"
+
+/* ---- punch ----------------------------------------------------------------------------------------- */
+
+#define PUNCH_FIRST_NS LH_NS_PER_MS
+#define PUNCH_LAST_NS  (5 * LH_NS_PER_S) /* NAT keeps what it saw for 30 s and more (RFC 4787, REQ-5) */
+#define PUNCH_BYTES    (ROCE_WRITE_IMM_HEADER_BYTES + ROCE_ICRC_BYTES)
+
+static lh_time punch_now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (lh_time)time.tv_sec * LH_NS_PER_S + (lh_time)time.tv_nsec;
+}
+
+/* Reads of the channel only what stays as it was connected: its thread may be sending. The shared socket has
+ * the port of all others. */
+static void punch_channel(const struct udp_channel *channel)
+{
+    const struct udp_endpoint *endpoint = channel->endpoint;
+    const struct icrc_flow *flow = &channel->tx.flow;
+    uint8_t bytes[PUNCH_BYTES];
+    const struct roce_packet packet = {
+        .opcode = ROCE_UC_WRITE_ONLY_IMM,
+        .dest_qpn = channel->generations[0].peer_qpn,
+        .immediate = endpoint->punch_proof,
+    };
+    size_t header = roce_encode_header(&packet, bytes);
+    uint32_t state = icrc_add_header(icrc_begin(flow, sizeof bytes, 0, true), bytes, header);
+    icrc_store(state, bytes + header);
+    union udp_address to = endpoint->peer_address;
+    udp_address_set_port(&to, flow->destination_port);
+    ssize_t sent =
+        sendto(channel->port->shared.fd, bytes, sizeof bytes, MSG_DONTWAIT, &to.any, udp_address_size(&to));
+    (void)sent; /* as lost as any packet may be */
+}
+
+/* Sends what is due. Of the thread that sends control packets. */
+static void udp_punch_due(struct udp_endpoint *endpoint)
+{
+    lh_time now = punch_now();
+    if (now < endpoint->punch_at)
+        return;
+    endpoint->punch_span = endpoint->punch_span == 0 ? PUNCH_FIRST_NS : 2 * endpoint->punch_span;
+    if (endpoint->punch_span > PUNCH_LAST_NS)
+        endpoint->punch_span = PUNCH_LAST_NS;
+    endpoint->punch_at = now + endpoint->punch_span;
+    for (uint32_t i = 0; i < endpoint->table.attr.channels; i++)
+        punch_channel(endpoint->channels[i]);
+}
+
+void udp_punch(struct fabric_endpoint *endpoint, uint32_t proof)
+{
+    struct udp_endpoint *udp = udp_endpoint_of(endpoint);
+    udp->punch_proof = proof;
+    atomic_store_explicit(&udp->punching, true, memory_order_release);
+}
+
+/* ---- tx -------------------------------------------------------------------------------------------- */
+
+/*
+ * Sending packets: bursts of equal packets by GSO, several bursts a system call, no copy of payload.
+ *
+ * A burst is one kernel message whose segments are the packets; the kernel cuts it at equal distances, so
+ * only the last one may be shorter. The trailer of a packet and the header of the next stand together in
+ * memory (a frame), so a burst of n packets has 2 n + 1 pieces.
+ */
 
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
@@ -301,7 +360,7 @@ static void lay_out(struct udp_channel *channel, struct batch *batch, const stru
     }
 }
 
-/* Where control packets come from, the path was proven (sdr/path.h). Data go to no other host, whatever
+/* Where control packets come from, the path was proven (sdr/qp_path.h). Data go to no other host, whatever
  * address a peer behind NAT says it has: that may be anybody's. */
 static void keep_to_proven_host(struct udp_channel *channel)
 {
@@ -483,4 +542,41 @@ int udp_control_send(struct fabric_endpoint *base, const struct fabric_datagram 
         taken += (uint32_t)gone;
     }
     return (int)taken;
+}
+
+/* ---- cnp ------------------------------------------------------------------------------------------- */
+
+static void build(const struct udp_endpoint *endpoint, const union udp_address *to, uint32_t qpn,
+                  uint8_t out[ROCE_CNP_BYTES])
+{
+    const struct udp_fabric *fabric = udp_fabric_of(endpoint);
+    struct icrc_flow flow = {
+        .ipv4 = udp_address_is_ipv4(&fabric->local),
+        .source_port = fabric->front.port,
+        .destination_port = udp_address_port(to),
+    };
+    udp_address_bytes(&fabric->local, flow.source);
+    udp_address_bytes(to, flow.destination);
+    const struct roce_packet packet = {.opcode = ROCE_CNP, .dest_qpn = qpn};
+    size_t header = roce_encode_header(&packet, out);
+    icrc_store(icrc_add_header(icrc_begin(&flow, ROCE_CNP_BYTES, 0, true), out, header), out + header);
+}
+
+void udp_cnp_on_marked(struct udp_channel *channel, uint8_t generation)
+{
+    const struct udp_endpoint *endpoint = channel->endpoint;
+    struct udp_fabric *fabric = udp_fabric_of(endpoint);
+    lh_time *last_ns = &channel->generations[generation].cnp_ns;
+    lh_time now = fabric->base.ops->now(&fabric->base);
+    assert(endpoint->peer.fabric == QP_INFO_VERBS && generation < endpoint->peer.generations);
+    if (*last_ns != 0 && now - *last_ns < UDP_CNP_INTERVAL_NS)
+        return;
+    *last_ns = now;
+    /* From the front, which is not ECN-capable: a notification must not be marked itself. */
+    union udp_address to = endpoint->peer_address;
+    udp_address_set_port(&to, ROCE_UDP_PORT);
+    uint8_t packet[ROCE_CNP_BYTES];
+    build(endpoint, &to, channel->generations[generation].peer_qpn, packet);
+    /* One that is lost is followed by others while marks arrive. */
+    (void)sendto(fabric->front.fd, packet, sizeof packet, MSG_DONTWAIT, &to.any, udp_address_size(&to));
 }

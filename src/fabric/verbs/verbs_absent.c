@@ -1,14 +1,14 @@
 /*
- * absent.c - the verbs fabric of a build without libibverbs: its open fails with the reason.
+ * verbs_absent.c - the verbs fabric of a build without libibverbs: its open fails with the reason.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "fabric/verbs/ops.h"
+#include "fabric/verbs/verbs_parts.h"
 
 #include <stdio.h>
 
 #include "base/error.h"
-#include "fabric/devices.h"
+#include "fabric/fabric.h"
 
 #define ABSENT "verbs is not built in; install libibverbs-dev (rdma-core), configure and build again"
 

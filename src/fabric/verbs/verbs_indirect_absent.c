@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "fabric/verbs/endpoint/indirect.h"
+#include "fabric/verbs/verbs_queue_pair.h"
 
 #include "base/error.h"
 

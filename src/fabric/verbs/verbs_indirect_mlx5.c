@@ -1,5 +1,5 @@
 /*
- * indirect_mlx5.c - late packets are kept out by indirect keys of libmlx5 (paper section 3.3, its first
+ * verbs_indirect_mlx5.c - late packets are kept out by indirect keys of libmlx5 (paper section 3.3, its first
  * stage). No such NIC could be tried: this was written from rdma-core's documentation and source, and is
  * taken only when it is asked for (docs/hardware.md, "Unproven: indirect keys").
  *
@@ -18,7 +18,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "fabric/verbs/endpoint/indirect.h"
+#include "fabric/verbs/verbs_queue_pair.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -27,7 +27,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "fabric/verbs/endpoint/binder.h"
 
 #define REQUESTS     4u
 #define ENTRIES_MAX  4u /* what one work request holds without more inline space: mlx5dv_wr_mr_list(3) */

@@ -1,5 +1,23 @@
 /*
- * endpoint.h - an endpoint of UC queue pairs through libibverbs: what its files share.
+ * verbs_queue_pair.h - uC queue pairs: creation, and their states.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_FABRIC_VERBS_VERBS_QUEUE_PAIR_H
+#define LH_FABRIC_VERBS_VERBS_QUEUE_PAIR_H
+
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "fabric/fabric.h"
+#include "fabric/verbs/verbs_device.h"
+#include "fabric/verbs/verbs_sizes.h"
+
+/* ---- endpoint -------------------------------------------------------------------------------------- */
+
+/*
+ * An endpoint of UC queue pairs through libibverbs: what its files share.
  *
  * Each channel of an endpoint has a queue pair for each generation, one completion queue for what arrives
  * and one for what was sent, each with a completion channel of its own. Control has its own completion queues
@@ -8,24 +26,9 @@
  *
  * Threads: everything in verbs_channel belongs to the thread that holds the channel, verbs_control to the
  * control worker, protection to the thread that binds slots; fields behind verbs_fabric.lock are marked.
- *
- * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_FABRIC_VERBS_ENDPOINT_H
-#define LH_FABRIC_VERBS_ENDPOINT_H
-
-#include <infiniband/verbs.h>
-#include <pthread.h>
-#include <stdatomic.h>
-
-#include "fabric/fabric.h"
-#include "fabric/verbs/device/verbs_fabric.h"
-#include "fabric/verbs/pure/sizing.h"
-#include "fabric/verbs/pure/tx_limit.h"
-#include "fabric/verbs/pure/tx_ring.h"
 
 #define VERBS_INLINE_BYTES 64u /* asked of the device: writes up to it are copied when they are posted */
-#define VERBS_ROUTE_TRIES  5u  /* the kernel gives up on a neighbour after about 1 s */
 #define VERBS_ASYNC_PERIOD 32u /* control polls between looks for events of the device */
 
 /* A completion queue, and the completion channel that it alone has: an event there is its own. */
@@ -127,5 +130,75 @@ static inline struct verbs_fabric *verbs_fabric_of(const struct verbs_endpoint *
 {
     return (struct verbs_fabric *)endpoint->base.fabric;
 }
+
+/* ---- queue pair ------------------------------------------------------------------------------------ */
+
+/* A UC queue pair with those queues and sizes, in INIT: it takes receives. -LH_EDEVICE */
+int verbs_qp_create(struct verbs_endpoint *endpoint, struct ibv_qp_init_attr *attr, struct ibv_qp **qp);
+
+/* ---- connect --------------------------------------------------------------------------------------- */
+
+/* Connects every queue pair to one of the peer. */
+
+int verbs_endpoint_connect(struct fabric_endpoint *endpoint, const struct qp_info_endpoint *peer);
+
+/* ---- failure --------------------------------------------------------------------------------------- */
+
+/*
+ * Devices that are lost and queue pairs that fail: recorded where they are seen, reported by
+ * the next call.
+ */
+
+void verbs_endpoint_fail(struct verbs_endpoint *endpoint, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* 0, or -LH_EDEVICE with the reason. */
+int verbs_endpoint_check(struct verbs_endpoint *endpoint);
+/* Reads the events of the device, unless another thread does. */
+void verbs_read_events(struct verbs_fabric *fabric);
+
+/* ---- completion ------------------------------------------------------------------------------------ */
+
+/* Completion queues, and the events that end a sleep. */
+
+int verbs_cqs_open(struct verbs_endpoint *endpoint, struct verbs_cqs *cqs, uint32_t index,
+                   uint32_t recv_cqe, uint32_t send_cqe);
+void verbs_cqs_close(struct verbs_cqs *cqs);
+/* Completions, 0 … count. When there are none the queue is armed, so that the next one gives an event,
+ * and polled once more. */
+uint32_t verbs_cqs_poll(struct verbs_cqs *cqs, struct verbs_cq *queue, struct ibv_wc *completions,
+                        uint32_t count);
+
+/* ---- binder ---------------------------------------------------------------------------------------- */
+
+/* Binds memory windows of type 1. */
+
+int verbs_binder_open(struct verbs_endpoint *endpoint);
+void verbs_binder_close(struct verbs_binder *binder);
+/* Binds the window to that memory, or to nothing when bytes is 0; it holds when this returns. -LH_EDEVICE
+ */
+int verbs_binder_bind(struct verbs_binder *binder, struct ibv_mw *window, struct ibv_mr *mr,
+                      uint64_t address, uint64_t bytes);
+/* Until that request is done, passing over others, which were given up earlier and may still complete; `what`
+ * is it, for the error: "bind a memory window". */
+int verbs_binder_wait(struct ibv_cq *cq, uint64_t wr_id, const char *what);
+
+/* ---- indirect -------------------------------------------------------------------------------------- */
+
+/*
+ * Indirect keys of mlx5 (verbs_indirect_mlx5.c; verbs_indirect_absent.c in a build without); unproven on
+ * hardware.
+ */
+
+struct verbs_indirect;
+/* Whether they may be asked of that device. */
+bool verbs_indirect_possible(struct ibv_device *device);
+/* Makes endpoint->indirect. -LH_EDEVICE when the device, or this build, has none. */
+int verbs_indirect_open(struct verbs_endpoint *endpoint);
+void verbs_indirect_close(struct verbs_indirect *indirect);
+/* Binds the slot's key of that generation to what lies in the registration; keys are zero-based. */
+int verbs_indirect_bind(struct verbs_indirect *indirect, uint32_t slot, const struct fabric_slot *what,
+                        const struct ibv_mr *mr, struct fabric_slot_key *key);
+/* What comes with that key from now on lands nowhere. */
+int verbs_indirect_unbind(struct verbs_indirect *indirect, uint32_t slot);
 
 #endif

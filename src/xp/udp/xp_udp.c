@@ -1,19 +1,290 @@
-/*
- * xp.c - <longhaul/xp.h>: the machine of nic.h on a UDP socket.
- *
- * SPDX-License-Identifier: BSD-3-Clause
- */
-#include <longhaul/xp.h>
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "xp/udp/xp_udp.h"
 
+#include <errno.h>
 #include <netinet/udp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <time.h>
 
+#include <longhaul/xp.h>
+
 #include "base/error.h"
-#include "fabric/random.h"
-#include "xp/udp/exchange.h"
+#include "fabric/fabric.h"
+#include "fabric/udp/udp_address.h"
+#include "fabric/udp/udp_socket.h"
+#include "wire/roce_packet.h"
+#include "xp/xp_nic.h"
+
+/* ---- peers ----------------------------------------------------------------------------------------- */
+
+/*
+ * Open addressing. Only those whom this host has connected to are in it, so its length is the
+ * caller's.
+ */
+
+#define XP_PEER_NONE UINT32_MAX
+
+static void xp_udp_peers_free(struct xp_udp_peers *peers);
+
+/* -LH_ENOMEM. */
+static int xp_udp_peers_init(struct xp_udp_peers *peers, uint32_t room)
+{
+    uint32_t buckets = 4;
+    while (buckets < 2 * (uint64_t)room)
+        buckets *= 2;
+    *peers = (struct xp_udp_peers){.addresses = calloc(room, sizeof *peers->addresses),
+                                   .buckets = malloc(buckets * sizeof *peers->buckets),
+                                   .users = calloc(room, sizeof *peers->users),
+                                   .mask = buckets - 1,
+                                   .room = room};
+    if (!peers->addresses || !peers->buckets || !peers->users) {
+        xp_udp_peers_free(peers);
+        return lh_fail(LH_ENOMEM, "no memory for the addresses of %u peers", room);
+    }
+    memset(peers->buckets, 0xFF, buckets * sizeof *peers->buckets);
+    return 0;
+}
+
+static void xp_udp_peers_free(struct xp_udp_peers *peers)
+{
+    free(peers->addresses);
+    free(peers->buckets);
+    free(peers->users);
+    *peers = (struct xp_udp_peers){.room = 0};
+}
+
+/* Fowler, Noll, Vo. */
+static uint32_t hash(const union udp_address *address)
+{
+    uint8_t bytes[16];
+    uint32_t value = 2166136261u ^ udp_address_port(address);
+    udp_address_bytes(address, bytes);
+    for (unsigned i = 0; i < sizeof bytes; i++)
+        value = (value ^ bytes[i]) * 16777619u;
+    return value;
+}
+
+static bool same(const union udp_address *a, const union udp_address *b)
+{
+    return udp_address_port(a) == udp_address_port(b) && udp_address_same_host(a, b);
+}
+
+/* Where it is, or would be: at least half are empty. */
+static uint32_t bucket_of(const struct xp_udp_peers *peers, const union udp_address *address)
+{
+    uint32_t at = hash(address) & peers->mask;
+    while (peers->buckets[at] != XP_PEER_NONE && !same(&peers->addresses[peers->buckets[at]], address))
+        at = (at + 1) & peers->mask;
+    return at;
+}
+
+/* XP_PEER_NONE: not there. */
+static uint32_t xp_udp_peers_find(const struct xp_udp_peers *peers, const union udp_address *address)
+{
+    return peers->buckets[bucket_of(peers, address)];
+}
+
+/* All of them anew, but for one. Rare: only when a place changes its peer. */
+static void leave_out(struct xp_udp_peers *peers, uint32_t number)
+{
+    memset(peers->buckets, 0xFF, ((size_t)peers->mask + 1) * sizeof *peers->buckets);
+    for (uint32_t i = 0; i < peers->count; i++)
+        if (i != number)
+            peers->buckets[bucket_of(peers, &peers->addresses[i])] = i;
+}
+
+/* A place; XP_PEER_NONE. */
+static uint32_t take_place(struct xp_udp_peers *peers, bool (*busy)(const void *of, uint32_t number),
+                           const void *of)
+{
+    if (peers->count < peers->room)
+        return peers->count++;
+    for (uint32_t i = 0; i < peers->count; i++) {
+        if (peers->users[i] == 0 && !busy(of, i)) {
+            leave_out(peers, i);
+            return i;
+        }
+    }
+    return XP_PEER_NONE;
+}
+
+/* Its number, new or not. One without users gives up its place when there is no other, unless busy(of,
+ * number): its number is still needed. XP_PEER_NONE: there is no room. */
+static uint32_t xp_udp_peers_add(struct xp_udp_peers *peers, const union udp_address *address,
+                                 bool (*busy)(const void *of, uint32_t number), const void *of)
+{
+    uint32_t number = xp_udp_peers_find(peers, address);
+    if (number != XP_PEER_NONE)
+        return number;
+    number = take_place(peers, busy, of);
+    if (number == XP_PEER_NONE)
+        return number;
+    peers->addresses[number] = *address;
+    peers->buckets[bucket_of(peers, address)] = number;
+    return number;
+}
+
+/* ---- exchange -------------------------------------------------------------------------------------- */
+
+/* ---- in ----------------------------------------------------------------------------------------------- */
+
+static struct icrc_flow flow_of(const union udp_address *from, const union udp_address *to)
+{
+    struct icrc_flow flow = {.ipv4 = udp_address_is_ipv4(from),
+                             .source_port = udp_address_port(from),
+                             .destination_port = udp_address_port(to)};
+    udp_address_bytes(from, flow.source);
+    udp_address_bytes(to, flow.destination);
+    return flow;
+}
+
+static bool is_marked(struct msghdr *message)
+{
+    for (struct cmsghdr *cmsg = CMSG_FIRSTHDR(message); cmsg; cmsg = CMSG_NXTHDR(message, cmsg))
+        if (udp_cmsg_is_marked(cmsg))
+            return true;
+    return false;
+}
+
+/* Who is no peer is not looked at any further. */
+static void take(struct lh_xp *xp, const uint8_t *data, uint32_t bytes, struct msghdr *message, lh_time now)
+{
+    const union udp_address *from = message->msg_name;
+    uint32_t peer = xp_udp_peers_find(&xp->peers, from);
+    struct icrc_flow flow = flow_of(from, &xp->local);
+    struct xp_packet packet;
+    if (peer == XP_PEER_NONE || message->msg_flags & MSG_TRUNC ||
+        xp_decode(data, bytes, &packet) != ROCE_OK || !icrc_check(&flow, data, bytes, 0)) {
+        xp->bad_packets++;
+        return;
+    }
+    xp_nic_arrive(&xp->nic, peer, &packet, is_marked(message), now);
+}
+
+/* Whether anything came; -LH_ESYSTEM. */
+static int xp_udp_receive(struct lh_xp *xp, lh_time now)
+{
+    struct mmsghdr messages[XP_BATCH];
+    struct iovec parts[XP_BATCH];
+    union udp_address from[XP_BATCH];
+    _Alignas(struct cmsghdr) uint8_t control[XP_BATCH][UDP_ECN_CONTROL_BYTES];
+    for (unsigned i = 0; i < XP_BATCH; i++) {
+        parts[i] = (struct iovec){xp->received[i], sizeof xp->received[i]};
+        messages[i].msg_hdr = (struct msghdr){.msg_name = &from[i],
+                                              .msg_namelen = sizeof from[i],
+                                              .msg_iov = &parts[i],
+                                              .msg_iovlen = 1,
+                                              .msg_control = control[i],
+                                              .msg_controllen = sizeof control[i]};
+    }
+    int got = recvmmsg(xp->socket.fd, messages, XP_BATCH, MSG_DONTWAIT, NULL);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNREFUSED))
+        return 0;
+    if (got < 0)
+        return lh_fail(LH_ESYSTEM, "cannot receive packets: %s", strerror(errno));
+    for (int i = 0; i < got; i++)
+        take(xp, xp->received[i], messages[i].msg_len, &messages[i].msg_hdr, now);
+    return got > 0;
+}
+
+/* ---- out ---------------------------------------------------------------------------------------------- */
+
+static void finish(struct lh_xp *xp, struct xp_udp_outgoing *out, const struct xp_departure *departure)
+{
+    const struct xp_packet *packet = &departure->packet;
+    uint32_t pad = roce_pad_bytes(packet->payload_bytes);
+    uint32_t bytes = XP_OVERHEAD + packet->payload_bytes + pad;
+    struct icrc_flow flow = flow_of(&xp->local, &xp->peers.addresses[departure->peer]);
+    xp_encode_header(packet, out->header);
+    memset(out->trailer, 0, sizeof out->trailer);
+    uint32_t state = icrc_begin(&flow, bytes, 0, true);
+    state = icrc_add_header(state, out->header, sizeof out->header);
+    state = icrc_add(state, packet->payload, packet->payload_bytes);
+    state = icrc_add(state, out->trailer, pad);
+    icrc_store(state, out->trailer + pad);
+    out->parts[0] = (struct iovec){out->header, sizeof out->header};
+    out->parts[1] = (struct iovec){(void *)(uintptr_t)packet->payload, packet->payload_bytes};
+    out->parts[2] = (struct iovec){out->trailer, pad + ROCE_ICRC_BYTES};
+    out->peer = departure->peer;
+}
+
+static void fill_batch(struct lh_xp *xp, lh_time now)
+{
+    struct xp_departure departure;
+    xp->outgoing_first = 0;
+    while (xp->outgoing < XP_BATCH && xp_nic_transmit(&xp->nic, now, &departure))
+        finish(xp, &xp->batch[xp->outgoing++], &departure);
+}
+
+/* What has waited stays: its payload is read only now. */
+static int send_batch(struct lh_xp *xp)
+{
+    struct mmsghdr messages[XP_BATCH];
+    for (uint32_t i = 0; i < xp->outgoing; i++) {
+        struct xp_udp_outgoing *out = &xp->batch[xp->outgoing_first + i];
+        union udp_address *to = &xp->peers.addresses[out->peer];
+        messages[i].msg_hdr = (struct msghdr){
+            .msg_name = to, .msg_namelen = udp_address_size(to), .msg_iov = out->parts, .msg_iovlen = 3};
+    }
+    return sendmmsg(xp->socket.fd, messages, xp->outgoing, MSG_DONTWAIT);
+}
+
+/* Whether a packet for that peer waits for the socket. */
+static bool xp_udp_awaits(const void *of, uint32_t peer)
+{
+    const struct lh_xp *xp = of;
+    for (uint32_t i = 0; i < xp->outgoing; i++)
+        if (xp->batch[xp->outgoing_first + i].peer == peer)
+            return true;
+    return false;
+}
+
+/* What stays moves: it points into itself. */
+static void move(struct xp_udp_outgoing *to, const struct xp_udp_outgoing *from)
+{
+    *to = *from;
+    to->parts[0].iov_base = to->header;
+    to->parts[2].iov_base = to->trailer;
+}
+
+/* Packets whose payload lies there do not leave any more: lost, as on the way. */
+static void xp_udp_forget(struct lh_xp *xp, const uint8_t *from, uint64_t bytes)
+{
+    struct xp_udp_outgoing *batch = &xp->batch[xp->outgoing_first];
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < xp->outgoing; i++) {
+        uintptr_t payload = (uintptr_t)batch[i].parts[1].iov_base;
+        if (payload - (uintptr_t)from >= bytes && kept++ != i)
+            move(&batch[kept - 1], &batch[i]);
+    }
+    xp->outgoing = kept;
+}
+
+/* Whether anything left; -LH_ESYSTEM. */
+static int xp_udp_transmit(struct lh_xp *xp, lh_time now)
+{
+    if (xp->outgoing == 0)
+        fill_batch(xp, now);
+    if (xp->outgoing == 0)
+        return 0;
+    int sent = send_batch(xp);
+    if (sent < 0 && (errno == EAGAIN || errno == ENOBUFS || errno == EINTR))
+        return 0;
+    if (sent < 0 && (errno == EBADF || errno == ENOTSOCK || errno == EINVAL))
+        return lh_fail(LH_ESYSTEM, "cannot send packets: %s", strerror(errno));
+    if (sent <= 0)
+        sent = 1; /* no way for this one (unreachable, filtered, too large): lost, as on the way */
+    xp->outgoing_first += (uint32_t)sent;
+    xp->outgoing -= (uint32_t)sent;
+    return 1;
+}
+
+/* ---- xp -------------------------------------------------------------------------------------------- */
+
+/* <longhaul/xp.h>: the machine of xp_nic.h on a UDP socket. */
 
 #ifndef UDP_GRO
 #define UDP_GRO 104

@@ -1,17 +1,33 @@
 /*
- * exchange.h - packets of an XP object to and from its socket, up to 64 for a system call.
+ * xp_udp.h - <longhaul/xp.h>: the machine of xp_nic.h on a UDP socket.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_XP_UDP_EXCHANGE_H
-#define LH_XP_UDP_EXCHANGE_H
+#ifndef LH_XP_UDP_XP_UDP_H
+#define LH_XP_UDP_XP_UDP_H
 
 #include <sys/uio.h>
 
-#include "fabric/udp/socket.h"
-#include "wire/icrc.h"
-#include "xp/nic.h"
-#include "xp/udp/peers.h"
+#include "fabric/udp/udp_address.h"
+#include "fabric/udp/udp_socket.h"
+#include "wire/roce_packet.h"
+#include "xp/xp_nic.h"
+
+/* ---- peers ----------------------------------------------------------------------------------------- */
+
+/* Addresses of peers, each with a number: a table that is searched for every packet. */
+
+struct xp_udp_peers {
+    union udp_address *addresses;
+    uint32_t *buckets; /* a power of two of them, twice the room or more: a number, or XP_PEER_NONE */
+    uint32_t *users;   /* queue pairs of each that are connected to it */
+    uint32_t mask;
+    uint32_t count, room;
+};
+
+/* ---- exchange -------------------------------------------------------------------------------------- */
+
+/* Packets of an XP object to and from its socket, up to 64 for a system call. */
 
 #define XP_BATCH        64u
 #define XP_PACKET_BYTES (XP_OVERHEAD + ROCE_MTU_MAX)
@@ -34,14 +50,5 @@ struct lh_xp {
     struct xp_udp_outgoing batch[XP_BATCH];
     uint8_t received[XP_BATCH][XP_PACKET_BYTES];
 };
-
-/* Whether a packet for that peer waits for the socket. */
-bool xp_udp_awaits(const void *xp, uint32_t peer);
-/* Packets whose payload lies there do not leave any more: lost, as on the way. */
-void xp_udp_forget(struct lh_xp *xp, const uint8_t *from, uint64_t bytes);
-/* Whether anything came; -LH_ESYSTEM. */
-int xp_udp_receive(struct lh_xp *xp, lh_time now);
-/* Whether anything left; -LH_ESYSTEM. */
-int xp_udp_transmit(struct lh_xp *xp, lh_time now);
 
 #endif

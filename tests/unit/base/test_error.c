@@ -3,17 +3,22 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "base/error.h"
-
+#include <limits.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <limits.h>
-#include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
+
+#include <longhaul/longhaul.h>
+
+#include "base/error.h"
+
+/* ---- test error ------------------------------------------------------------------------------------ */
 
 static void test_fail_returns_minus_code_and_keeps_words(void **state)
 {
@@ -102,7 +107,7 @@ static void test_codes_count_from_one_without_gap(void **state)
 #undef CHECK_CODE
 }
 
-int main(void)
+static int run_error(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_null),
@@ -115,4 +120,28 @@ int main(void)
         cmocka_unit_test(test_codes_count_from_one_without_gap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test version ---------------------------------------------------------------------------------- */
+
+/* Lh_version(): that of the header and of the build. */
+
+static void version_is_that_of_header_and_build(void **state)
+{
+    (void)state;
+    char text[32];
+    snprintf(text, sizeof text, "%d.%d.%d", LH_VERSION_MAJOR, LH_VERSION_MINOR, LH_VERSION_PATCH);
+    assert_string_equal(lh_version(), text);
+    assert_string_equal(lh_version(), LH_VERSION_STRING);
+}
+
+static int run_version(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(version_is_that_of_header_and_build)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void)
+{
+    return run_error() + run_version();
 }

@@ -1,12 +1,10 @@
 /*
- * test_code.c - both codes against their definition, and every way to lose chunks.
+ * test_erasure_code.c - both codes against their definition, and every way to lose chunks.
  *
  * All memory is compared, so a byte beside a chunk, or of one that is only read, counts as well.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "coding/code.h"
-
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,10 +15,14 @@
 
 #include <cmocka.h>
 
+#include "base/prng.h"
+#include "coding/erasure_code.h"
 #include "support/code_reference.h"
 #include "support/sanitized.h"
 
-static struct lh_prng prng;
+/* ---- test code ------------------------------------------------------------------------------------- */
+
+static struct lh_prng code_prng;
 
 /* ---- what a code can be ------------------------------------------------------------------------------ */
 
@@ -58,8 +60,8 @@ static struct chunk_set same_places(const struct chunk_set *set, uint8_t *memory
 /* Data in the first chunks of both sets; both coded. */
 static void check_encode(struct chunk_set *set, uint8_t *copy, const struct lh_code *code, size_t bytes)
 {
-    size_t used = chunk_set_place(set, code->k + code->m, bytes, &prng);
-    fill_random(set->memory, used, &prng);
+    size_t used = chunk_set_place(set, code->k + code->m, bytes, &code_prng);
+    fill_random(set->memory, used, &code_prng);
     memcpy(copy, set->memory, used);
     struct chunk_set wanted = same_places(set, copy);
     reference_encode(code, (const void *const *)wanted.chunks, wanted.chunks + code->k, bytes);
@@ -78,7 +80,7 @@ static void test_encode(void **state)
     uint8_t *copy = malloc(set.memory_bytes);
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
         for (size_t bytes = 0; bytes < (SANITIZED ? 500 : 2000);
-             bytes = bytes * 5 + 1 + lh_prng_below(&prng, 20)) {
+             bytes = bytes * 5 + 1 + lh_prng_below(&code_prng, 20)) {
             struct lh_code code = {LH_CODE_MDS, shapes[i][0], shapes[i][1]};
             check_encode(&set, copy, &code, bytes);
             code.kind = LH_CODE_XOR;
@@ -89,7 +91,7 @@ static void test_encode(void **state)
     chunk_set_destroy(&set);
 }
 
-/* More than one stretch of product.c, and the last one short; and more than a kernel takes at once. */
+/* More than one stretch of gf256_kernels.c, and the last one short; and more than a kernel takes at once. */
 static void test_long_chunks(void **state)
 {
     (void)state;
@@ -120,12 +122,12 @@ static void test_shortened_and_fresh_rows(void **state)
     }
     for (uint32_t k = 1; k <= K; k++) {
         memset(data, 0, sizeof data);
-        fill_random(data, (size_t)k * BYTES, &prng);
+        fill_random(data, (size_t)k * BYTES, &code_prng);
         lh_encode(&(struct lh_code){LH_CODE_MDS, K, M}, in, out, BYTES);
         lh_encode(&(struct lh_code){LH_CODE_MDS, k, M}, in, out_other, BYTES);
         assert_memory_equal(parity, other, sizeof parity);
         memset(other, 0, sizeof other);
-        uint32_t first = (uint32_t)lh_prng_below(&prng, M);
+        uint32_t first = (uint32_t)lh_prng_below(&code_prng, M);
         lh_encode(&(struct lh_code){LH_CODE_MDS, k, first + 1}, in, out_other, BYTES);
         assert_memory_equal(parity, other, (first + 1) * (size_t)BYTES);
         lh_encode_rows(&(struct lh_code){LH_CODE_MDS, k, M}, first, M - first, in, out_other, BYTES);
@@ -142,7 +144,7 @@ static void test_range(void **state)
     static uint8_t data[3][400], parity[2][400], all[2][400];
     struct lh_code code = {LH_CODE_MDS, 3, 2};
     const void *in[] = {data[0], data[1], data[2]};
-    fill_random(data, sizeof data, &prng);
+    fill_random(data, sizeof data, &code_prng);
     memset(parity, 0x77, sizeof parity);
     lh_encode(&code, in, (void *[]){all[0], all[1]}, 400);
     code_encode_range(&code, in, (void *[]){parity[0], parity[1]}, 101, 150);
@@ -202,9 +204,9 @@ static void check_decode(struct decoding *decoding, const struct lh_code *code, 
 static void every_pattern(struct decoding *decoding, const struct lh_code *code)
 {
     const uint32_t count = code->k + code->m;
-    const size_t bytes = 1 + lh_prng_below(&prng, 150);
-    decoding->used = chunk_set_place(&decoding->actual, count, bytes, &prng);
-    fill_random(decoding->actual.memory, decoding->used, &prng);
+    const size_t bytes = 1 + lh_prng_below(&code_prng, 150);
+    decoding->used = chunk_set_place(&decoding->actual, count, bytes, &code_prng);
+    fill_random(decoding->actual.memory, decoding->used, &code_prng);
     lh_encode(code, (const void *const *)decoding->actual.chunks, decoding->actual.chunks + code->k, bytes);
     memcpy(decoding->wanted, decoding->actual.memory, decoding->used);
     for (uint32_t pattern = 0; pattern < 1u << count; pattern++) {
@@ -253,8 +255,8 @@ static void create_master(struct master *master, struct lh_code code)
     chunk_set_create(&master->chunks, code.k + code.m, MASTER_BYTES);
     chunk_set_create(&master->decoding.actual, code.k + code.m, MASTER_BYTES);
     master->decoding.wanted = malloc(master->decoding.actual.memory_bytes);
-    size_t used = chunk_set_place(&master->chunks, code.k + code.m, MASTER_BYTES, &prng);
-    fill_random(master->chunks.memory, used, &prng);
+    size_t used = chunk_set_place(&master->chunks, code.k + code.m, MASTER_BYTES, &code_prng);
+    fill_random(master->chunks.memory, used, &code_prng);
     lh_encode(&code, (const void *const *)master->chunks.chunks, master->chunks.chunks + code.k,
               MASTER_BYTES);
 }
@@ -269,22 +271,23 @@ static void destroy_master(struct master *master)
 /* Mostly short: what depends on the pattern does not depend on the length. */
 static size_t random_length(void)
 {
-    uint64_t most = lh_prng_chance(&prng, 1.0 / 500)  ? MASTER_BYTES
-                    : lh_prng_chance(&prng, 1.0 / 16) ? 1500
-                                                      : 100;
-    return 1 + lh_prng_below(&prng, most);
+    uint64_t most = lh_prng_chance(&code_prng, 1.0 / 500)  ? MASTER_BYTES
+                    : lh_prng_chance(&code_prng, 1.0 / 16) ? 1500
+                                                           : 100;
+    return 1 + lh_prng_below(&code_prng, most);
 }
 
 /* Loses 0 … m + 1 chunks, m half of the time; an XOR code fewer, or it would never recover. */
 static void random_pattern(const struct lh_code *code, uint8_t *present)
 {
     const uint32_t count = code->k + code->m;
-    uint32_t lost = lh_prng_chance(&prng, 0.5) ? code->m : (uint32_t)lh_prng_below(&prng, code->m + 2);
+    uint32_t lost =
+        lh_prng_chance(&code_prng, 0.5) ? code->m : (uint32_t)lh_prng_below(&code_prng, code->m + 2);
     if (code->kind == LH_CODE_XOR)
-        lost = (uint32_t)lh_prng_below(&prng, 6);
+        lost = (uint32_t)lh_prng_below(&code_prng, 6);
     memset(present, 1, count);
     while (lost > 0) {
-        uint64_t i = lh_prng_below(&prng, count);
+        uint64_t i = lh_prng_below(&code_prng, count);
         lost -= present[i];
         present[i] = 0;
     }
@@ -295,8 +298,8 @@ static void random_decode(struct master *master)
     struct decoding *decoding = &master->decoding;
     const uint32_t count = master->code.k + master->code.m;
     const size_t bytes = random_length();
-    const size_t from = lh_prng_below(&prng, MASTER_BYTES - bytes + 1);
-    decoding->used = chunk_set_place(&decoding->actual, count, bytes, &prng);
+    const size_t from = lh_prng_below(&code_prng, MASTER_BYTES - bytes + 1);
+    decoding->used = chunk_set_place(&decoding->actual, count, bytes, &code_prng);
     for (uint32_t i = 0; i < count; i++)
         memcpy(decoding->actual.chunks[i], (uint8_t *)master->chunks.chunks[i] + from, bytes);
     memcpy(decoding->wanted, decoding->actual.memory, decoding->used);
@@ -343,13 +346,13 @@ static void test_one_too_many_changes_nothing(void **state)
     create_master(&master, (struct lh_code){LH_CODE_MDS, 32, 8});
     for (unsigned i = 0; i < 200; i++) {
         struct decoding *decoding = &master.decoding;
-        decoding->used = chunk_set_place(&decoding->actual, 40, 333, &prng);
-        fill_random(decoding->actual.memory, decoding->used, &prng);
+        decoding->used = chunk_set_place(&decoding->actual, 40, 333, &code_prng);
+        fill_random(decoding->actual.memory, decoding->used, &code_prng);
         memcpy(decoding->wanted, decoding->actual.memory, decoding->used);
         uint8_t present[40];
         memset(present, 1, sizeof present);
         for (unsigned lost = 0; lost < 9;) {
-            uint64_t at = lh_prng_below(&prng, 40);
+            uint64_t at = lh_prng_below(&code_prng, 40);
             lost += present[at];
             present[at] = 0;
         }
@@ -370,7 +373,7 @@ static void test_half_lost(void **state)
     create_master(&master, (struct lh_code){LH_CODE_MDS, 128, 127});
     struct decoding *decoding = &master.decoding;
     const size_t bytes = 300;
-    decoding->used = chunk_set_place(&decoding->actual, 255, bytes, &prng);
+    decoding->used = chunk_set_place(&decoding->actual, 255, bytes, &code_prng);
     for (uint32_t i = 0; i < 255; i++)
         memcpy(decoding->actual.chunks[i], master.chunks.chunks[i], bytes);
     memcpy(decoding->wanted, decoding->actual.memory, decoding->used);
@@ -384,11 +387,11 @@ static void test_half_lost(void **state)
 static int seed(void **state)
 {
     (void)state;
-    lh_prng_seed(&prng, 1960);
+    lh_prng_seed(&code_prng, 1960);
     return 0;
 }
 
-int main(void)
+static int run_code(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_check),           cmocka_unit_test(test_encode),
@@ -398,4 +401,121 @@ int main(void)
         cmocka_unit_test(test_half_lost),
     };
     return cmocka_run_group_tests(tests, seed, NULL);
+}
+
+/* ---- test mds matrix ------------------------------------------------------------------------------- */
+
+/* Encoding by definition; decoding times encoding is the identity. */
+
+static void test_every_coefficient(void **state)
+{
+    (void)state;
+    uint8_t row[PRODUCT_MATRIX_MAX];
+    for (uint32_t i = 0; i < 254; i++) {
+        uint32_t k = 254 - i;
+        mds_encode_matrix(i, 1, k, row);
+        for (uint32_t j = 0; j < k; j++)
+            assert_int_equal(row[j], reference_coefficient(i, j));
+    }
+}
+
+static void test_row_0_is_all_ones(void **state)
+{
+    (void)state;
+    uint8_t row[PRODUCT_MATRIX_MAX];
+    mds_encode_matrix(0, 1, 254, row);
+    for (uint32_t j = 0; j < 254; j++)
+        assert_int_equal(row[j], 1);
+}
+
+static void test_rows_and_columns_fit_together(void **state)
+{
+    (void)state;
+    static uint8_t large[PRODUCT_MATRIX_MAX], small[PRODUCT_MATRIX_MAX];
+    mds_encode_matrix(0, 100, 150, large);
+    mds_encode_matrix(30, 7, 20, small);
+    for (uint32_t r = 0; r < 7; r++)
+        for (uint32_t j = 0; j < 20; j++)
+            assert_int_equal(small[r * 20 + j], large[(30 + r) * 150 + j]);
+}
+
+/* Which of count things, ascending, drawn out of `of`. */
+static void draw(struct lh_prng *prng, uint32_t count, uint32_t of, uint8_t *drawn)
+{
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < of; i++)
+        if (lh_prng_below(prng, of - i) < count - found)
+            drawn[found++] = (uint8_t)i;
+    assert_int_equal(found, count);
+}
+
+/* Chunk z, as the sum of data: one row. */
+static uint8_t share_of_data(uint32_t k, uint32_t count, const uint8_t *lost, const uint8_t *parity,
+                             uint32_t z, uint32_t data)
+{
+    for (uint32_t n = 0; n < count; n++)
+        if (lost[n] == z)
+            return reference_coefficient(parity[n], data);
+    assert_true(z < k);
+    return z == data;
+}
+
+static void check_inverse(uint32_t k, uint32_t count, const uint8_t *lost, const uint8_t *parity)
+{
+    static uint8_t matrix[PRODUCT_MATRIX_MAX];
+    mds_decode_matrix(k, count, lost, parity, matrix);
+    for (uint32_t r = 0; r < count; r++)
+        for (uint32_t data = 0; data < k; data++) {
+            uint8_t sum = 0;
+            for (uint32_t z = 0; z < k; z++)
+                sum ^=
+                    reference_multiply(matrix[r * k + z], share_of_data(k, count, lost, parity, z, data));
+            assert_int_equal(sum, lost[r] == data);
+        }
+}
+
+static void test_decoding_undoes_encoding(void **state)
+{
+    (void)state;
+    struct lh_prng prng;
+    lh_prng_seed(&prng, 20);
+    for (unsigned i = 0; i < 300; i++) {
+        uint32_t k = 1 + (uint32_t)lh_prng_below(&prng, 24);
+        uint32_t m = 1 + (uint32_t)lh_prng_below(&prng, 255 - k);
+        uint32_t most = k < m ? k : m;
+        uint32_t count = 1 + (uint32_t)lh_prng_below(&prng, most < 8 ? most : 8);
+        uint8_t lost[8], parity[8];
+        draw(&prng, count, k, lost);
+        draw(&prng, count, m, parity);
+        check_inverse(k, count, lost, parity);
+    }
+}
+
+static void test_largest(void **state)
+{
+    (void)state;
+    static uint8_t matrix[PRODUCT_MATRIX_MAX];
+    uint8_t all[127];
+    for (uint32_t i = 0; i < 127; i++)
+        all[i] = (uint8_t)i;
+    mds_encode_matrix(0, 127, 128, matrix);
+    mds_decode_matrix(128, 127, all, all, matrix);
+    assert_int_not_equal(matrix[PRODUCT_MATRIX_MAX - 1], 0);
+}
+
+static int run_mds_matrix(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_coefficient),
+        cmocka_unit_test(test_row_0_is_all_ones),
+        cmocka_unit_test(test_rows_and_columns_fit_together),
+        cmocka_unit_test(test_decoding_undoes_encoding),
+        cmocka_unit_test(test_largest),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void)
+{
+    return run_code() + run_mds_matrix();
 }

@@ -25,7 +25,7 @@ static void test_powers_and_logarithms(void **state)
         power = reference_multiply(power, 2);
     }
     assert_int_equal(power, 1);
-    assert_int_equal(gf256_log[0], 0); /* mds_matrix.c relies on it */
+    assert_int_equal(gf256_log[0], 0); /* erasure_code.c relies on it */
 }
 
 static void test_multiply_and_divide(void **state)

@@ -1,10 +1,11 @@
 /*
- * test_kernel.c - every kernel that this CPU can run, against the definition and against ISA-L: every number
+ * test_gf256_kernels.c - every kernel that this CPU can run, against the definition and against ISA-L:
+ * every number
  * of rows, every length up to some vectors and some long ones, all alignments.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "coding/kernel.h"
+#include "coding/gf256_kernels.h"
 
 #include <longhaul/code.h>
 #include <isa-l/erasure_code.h>
@@ -19,7 +20,6 @@
 
 #include <cmocka.h>
 
-#include "coding/product.h"
 #include "support/code_reference.h"
 #include "support/sanitized.h"
 

@@ -1,21 +1,23 @@
 /*
- * test_group_timeout.c - what a group learns: groups of simulated members, whose times are drawn.
+ * test_adaptive_timeout.c - what a group learns: groups of simulated members, whose times are drawn.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "collective/group_timeout.h"
-
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <math.h>
-
 #include <cmocka.h>
 
+#include <longhaul/timeout.h>
+
 #include "base/prng.h"
+#include "collective/adaptive_timeout.h"
+
+/* ---- test group timeout ---------------------------------------------------------------------------- */
 
 #define BYTES       (25u << 20)
 #define IDEAL_NS    (10 * LH_NS_PER_MS)
@@ -395,7 +397,7 @@ static void test_hostile_proposals(void **state)
     }
 }
 
-int main(void)
+static int run_group_timeout(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_margin_settles),
@@ -411,4 +413,146 @@ int main(void)
         cmocka_unit_test(test_hostile_proposals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test normal margin ---------------------------------------------------------------------------- */
+
+/* Against values of the normal distribution, and median_of() against sorted numbers. */
+
+/* E[(X - z)+] = phi(z) - z * Q(z): 0.39894 at 0, 0.08332 at 1, 0.00849 at 2. */
+static void test_margin(void **state)
+{
+    (void)state;
+    assert_true(fabs(normal_margin(0.0833155) - 1) < 1e-4);
+    assert_true(fabs(normal_margin(0.0084907) - 2) < 1e-4);
+    assert_true(normal_margin(0.398) < 0.01);
+    assert_true(normal_margin(0.4) == 0);
+    assert_true(normal_margin(HUGE_VAL) == 0);
+    assert_true(normal_margin(0) <= 6);
+}
+
+static void test_median(void **state)
+{
+    (void)state;
+    double odd[] = {3, 1e300, 1}, even[] = {4, 1, 3, 2}, one[] = {7};
+    assert_true(median_of(odd, 3) == 3);
+    assert_true(median_of(even, 4) == 2.5);
+    assert_true(median_of(one, 1) == 7);
+    double many[101];
+    for (unsigned i = 0; i < 101; i++)
+        many[i] = (i * 37) % 101;
+    assert_true(median_of(many, 101) == 50);
+    for (unsigned i = 0; i < 101; i++)
+        assert_true(many[i] == i);
+}
+
+static int run_normal_margin(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_margin),
+        cmocka_unit_test(test_median),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test timeout phases --------------------------------------------------------------------------- */
+
+/* Slices of a timeout: in proportion, and the last ends with the whole. */
+
+static void test_in_proportion(void **state)
+{
+    (void)state;
+    uint64_t bytes[] = {100, 300, 0, 600};
+    assert_int_equal(lh_timeout_phase_end(1000, bytes, 4, 0), 100);
+    assert_int_equal(lh_timeout_phase_end(1000, bytes, 4, 1), 400);
+    assert_int_equal(lh_timeout_phase_end(1000, bytes, 4, 2), 400);
+    assert_int_equal(lh_timeout_phase_end(1000, bytes, 4, 3), 1000);
+}
+
+static void test_nothing_to_send(void **state)
+{
+    (void)state;
+    uint64_t bytes[] = {0, 0, 0};
+    assert_int_equal(lh_timeout_phase_end(1000, bytes, 3, 0), 333);
+    assert_int_equal(lh_timeout_phase_end(1000, bytes, 3, 2), 1000);
+}
+
+static void test_huge(void **state)
+{
+    (void)state;
+    uint64_t bytes[] = {UINT64_MAX, UINT64_MAX, UINT64_MAX};
+    assert_int_equal(lh_timeout_phase_end(LH_TIME_NEVER, bytes, 3, 2), LH_TIME_NEVER);
+    assert_in_range(lh_timeout_phase_end(3000, bytes, 3, 0), 999, 1000);
+}
+
+static int run_timeout_phases(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_in_proportion),
+        cmocka_unit_test(test_nothing_to_send),
+        cmocka_unit_test(test_huge),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test timeout proposal ------------------------------------------------------------------------- */
+
+/* Proposals on the wire: there and back, and nothing else is one. */
+
+static void test_bytes(void **state)
+{
+    (void)state;
+    const struct lh_timeout_proposal sent = {
+        .round = 0x01020304, .cost = 0x1112131415161718, .delivered = 0x000e0f10};
+    const uint8_t expected[] = {1,    0,    0,    0,    1,    2,    3, 4,    0x11, 0x12,
+                                0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0, 0x0e, 0x0f, 0x10};
+    uint8_t wire[LH_TIMEOUT_PROPOSAL_BYTES];
+    lh_timeout_proposal_encode(&sent, wire);
+    assert_memory_equal(wire, expected, sizeof wire);
+    struct lh_timeout_proposal got;
+    assert_int_equal(lh_timeout_proposal_decode(wire, sizeof wire, &got), 0);
+    assert_int_equal(got.round, sent.round);
+    assert_int_equal(got.cost, sent.cost);
+    assert_int_equal(got.delivered, sent.delivered);
+}
+
+static void assert_refused(unsigned byte, uint8_t value)
+{
+    const struct lh_timeout_proposal sent = {.round = 1, .cost = 1, .delivered = 1};
+    struct lh_timeout_proposal got = {.round = 77};
+    uint8_t wire[LH_TIMEOUT_PROPOSAL_BYTES];
+    lh_timeout_proposal_encode(&sent, wire);
+    assert_int_equal(lh_timeout_proposal_decode(wire, sizeof wire, &got), 0);
+    wire[byte] = value;
+    got.round = 77;
+    assert_int_equal(lh_timeout_proposal_decode(wire, sizeof wire, &got), -LH_EINVAL);
+    assert_int_equal(got.round, 77);
+}
+
+static void timeout_proposal_test_refused(void **state)
+{
+    (void)state;
+    assert_refused(0, 2);  /* version */
+    assert_refused(3, 1);  /* what must be zero */
+    assert_refused(7, 0);  /* operation 0 */
+    assert_refused(15, 0); /* no cost */
+    assert_refused(16, 1); /* more than all was delivered */
+    uint8_t wire[LH_TIMEOUT_PROPOSAL_BYTES + 1] = {1};
+    struct lh_timeout_proposal got;
+    assert_int_equal(lh_timeout_proposal_decode(wire, 0, &got), -LH_EINVAL);
+    assert_int_equal(lh_timeout_proposal_decode(wire, sizeof wire, &got), -LH_EINVAL);
+}
+
+static int run_timeout_proposal(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bytes),
+        cmocka_unit_test(timeout_proposal_test_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void)
+{
+    return run_group_timeout() + run_normal_margin() + run_timeout_phases() + run_timeout_proposal();
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "collective/schedule/site_map.h"
+#include "collective/schedule.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -17,7 +17,7 @@
 #include <longhaul/error.h>
 
 #include "base/prng.h"
-#include "collective/schedule/schedule_table.h"
+#include "collective/schedules.h"
 #include "support/sanitized.h"
 #include "support/schedule_bounds.h"
 

@@ -1,6 +1,8 @@
-/* SPDX-License-Identifier: BSD-3-Clause */
-#include "collective/schedule/hybrid.h"
-
+/*
+ * test_site_schedules.c -
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +10,45 @@
 
 #include <cmocka.h>
 
+#include "collective/schedules.h"
 #include "support/schedule_bounds.h"
+
+/* ---- test hierarchical ----------------------------------------------------------------------------- */
+
+static void test_allreduce(void **state)
+{
+    (void)state;
+    schedule_check_all(&hierarchical_allreduce);
+}
+
+/* Of blocks that can be shared out evenly: 2 (m - 1) / m of them in a site of m, of an m-th 2 (s - 1) / s
+ * across; and into each of s sites 2 (s - 1) / s. */
+static void test_even_shares(void **state)
+{
+    (void)state;
+    struct schedule_map map;
+    struct schedule_counts counts;
+    for (uint32_t sites = 2; sites <= 8; sites++)
+        for (uint32_t size = 1; size <= 8; size++) {
+            uint32_t blocks = 2 * sites * size;
+            schedule_map_of(&map, sites * size, size, false);
+            struct schedule_shape shape = {.ranks = sites * size, .blocks = blocks, .map = &map.map};
+            assert_null(schedule_check(&hierarchical_allreduce, &shape, &counts));
+            assert_int_equal(counts.sent_most, 2 * (blocks - blocks / size) + 4 * (sites - 1));
+            assert_int_equal(counts.site_most, 2 * (blocks - blocks / sites));
+        }
+}
+
+static int run_hierarchical(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_allreduce),
+        cmocka_unit_test(test_even_shares),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test hybrid ----------------------------------------------------------------------------------- */
 
 static void test_broadcast(void **state)
 {
@@ -39,7 +79,7 @@ static void test_once_per_site(void **state)
             }
 }
 
-int main(void)
+static int run_hybrid(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_broadcast),
@@ -47,4 +87,41 @@ int main(void)
         cmocka_unit_test(test_once_per_site),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test transpose -------------------------------------------------------------------------------- */
+
+static void test_alltoall(void **state)
+{
+    (void)state;
+    schedule_check_all(&transpose_alltoall);
+}
+
+/* Of equal sites of m ranks, a message to each other site carries m * m parts of a rank each. */
+static void test_few_messages_across(void **state)
+{
+    (void)state;
+    struct schedule_map map;
+    struct schedule_counts counts;
+    schedule_map_of(&map, 12, 4, false);
+    struct schedule_shape shape = {.ranks = 12, .blocks = 12, .map = &map.map};
+    assert_null(schedule_check(&transpose_alltoall, &shape, &counts));
+    assert_int_equal(counts.steps, 3 + 2);
+    assert_int_equal(counts.peers_most, 1);
+    assert_int_equal(counts.link_most, 4);
+    assert_int_equal(counts.site_most, 4 * 8);
+}
+
+static int run_transpose(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_alltoall),
+        cmocka_unit_test(test_few_messages_across),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void)
+{
+    return run_hierarchical() + run_hybrid() + run_transpose();
 }

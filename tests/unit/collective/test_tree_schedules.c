@@ -1,11 +1,9 @@
 /*
- * test_binomial_pipeline.c - what RDMC 4.4 and 4.5 promise of the binomial pipeline beyond a right end: who
+ * test_tree_schedules.c - what RDMC 4.4 and 4.5 promise of the binomial pipeline beyond a right end: who
  * gets the last block when, and what a slow link and a delayed send cost, in virtual time. Prints the first.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "collective/schedule/binomial_pipeline.h"
-
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,9 +13,11 @@
 
 #include <cmocka.h>
 
-#include "collective/schedule/chain.h"
+#include "collective/schedules.h"
 #include "support/sanitized.h"
 #include "support/schedule_bounds.h"
+
+/* ---- test binomial pipeline ------------------------------------------------------------------------ */
 
 #define RANKS_MAX  64u
 #define BLOCKS_MAX 400u
@@ -161,7 +161,7 @@ static void test_slow_link(void **state)
     }
 }
 
-int main(void)
+static int run_binomial_pipeline(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_broadcast),     cmocka_unit_test(test_reduce),
@@ -169,4 +169,92 @@ int main(void)
         cmocka_unit_test(test_delayed_send),  cmocka_unit_test(test_slow_link),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test binomial tree ---------------------------------------------------------------------------- */
+
+static void binomial_tree_test_broadcast(void **state)
+{
+    (void)state;
+    schedule_check_all(&binomial_broadcast);
+}
+
+static void binomial_tree_test_reduce(void **state)
+{
+    (void)state;
+    schedule_check_all(&binomial_reduce);
+}
+
+static void test_scatter(void **state)
+{
+    (void)state;
+    schedule_check_all(&binomial_scatter);
+}
+
+static void test_gather(void **state)
+{
+    (void)state;
+    schedule_check_all(&binomial_gather);
+}
+
+static int run_binomial_tree(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(binomial_tree_test_broadcast),
+        cmocka_unit_test(binomial_tree_test_reduce),
+        cmocka_unit_test(test_scatter),
+        cmocka_unit_test(test_gather),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test double tree ------------------------------------------------------------------------------ */
+
+static void double_tree_test_broadcast(void **state)
+{
+    (void)state;
+    schedule_check_all(&tree_broadcast);
+}
+
+static void double_tree_test_reduce(void **state)
+{
+    (void)state;
+    schedule_check_all(&tree_reduce);
+}
+
+static void test_allreduce(void **state)
+{
+    (void)state;
+    schedule_check_all(&tree_allreduce);
+}
+
+static int run_double_tree(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(double_tree_test_broadcast),
+        cmocka_unit_test(double_tree_test_reduce),
+        cmocka_unit_test(test_allreduce),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test halving doubling ------------------------------------------------------------------------- */
+
+static void halving_doubling_test_allreduce(void **state)
+{
+    (void)state;
+    schedule_check_all(&halving_doubling);
+}
+
+static int run_halving_doubling(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(halving_doubling_test_allreduce),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void)
+{
+    return run_binomial_pipeline() + run_binomial_tree() + run_double_tree() + run_halving_doubling();
 }

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "congestion/bbr.h"
+#include "congestion/controllers.h"
 
 #include <math.h>
 #include <setjmp.h>

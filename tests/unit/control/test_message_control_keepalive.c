@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "message/control/keepalive.h"
+#include "control/message_control.h"
 
 #include "unit/message/fake_sdr.h"
 

@@ -1,9 +1,9 @@
 /*
- * test_registry.c - which fabrics a device name can pick.
+ * test_device_registry.c - which fabrics a device name can pick.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "device/registry.h"
+#include "device/device_registry.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,8 +14,6 @@
 #include <cmocka.h>
 
 #include <longhaul/device.h>
-
-#include "device/open.h"
 
 #define BYTES sizeof(struct fabric_ops)
 

@@ -1,6 +1,8 @@
-/* SPDX-License-Identifier: BSD-3-Clause */
-#include "message/eager/outgoing.h"
-
+/*
+ * test_eager_tx.c -
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,13 +13,15 @@
 #include <cmocka.h>
 
 #include "base/prng.h"
-#include "message/eager/early.h"
-#include "message/eager/inbound.h"
+#include "eager/eager_rx.h"
+#include "eager/eager_tx.h"
+
+/* ---- test outgoing --------------------------------------------------------------------------------- */
 
 #define RTT   (10 * LH_NS_PER_MS)
 #define FIRST 0xFFFFFFC0u /* of the messages: numbers wrap */
 
-static const struct outgoing_path path = {
+static const struct outgoing_path test_outgoing_path = {
     .rtt_ns = RTT,
     .rtt_minimum_ns = RTT,
     .overdue_ns = RTT + RTT / 8,
@@ -25,13 +29,13 @@ static const struct outgoing_path path = {
     .window_bytes = 65536,
 };
 static struct outgoing outgoing;
-static uint8_t payload[1 << 16];
+static uint8_t outgoing_payload[1 << 16];
 
 static int begin(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof payload; i++)
-        payload[i] = (uint8_t)(i * 31 + (i >> 8));
+    for (size_t i = 0; i < sizeof outgoing_payload; i++)
+        outgoing_payload[i] = (uint8_t)(i * 31 + (i >> 8));
     outgoing = (struct outgoing){0};
     return 0;
 }
@@ -50,7 +54,7 @@ static void add(uint32_t number, uint64_t bytes)
         free(outgoing_move(&outgoing, calloc(1, outgoing_ring_bytes(capacity)), capacity));
     }
     const struct outgoing_content content = {
-        .payload = payload + number % 4096,
+        .payload = outgoing_payload + number % 4096,
         .bytes = bytes,
         .tag = number % 3 == 0 ? number + 1 : 0,
         .is_long = bytes > EAGER_MAX,
@@ -69,9 +73,9 @@ static bool fill(struct eager_packet *packet, lh_time now)
 {
     static uint8_t out[EAGER_BYTES_MAX];
     struct eager_writer writer;
-    outgoing_poll(&outgoing, &path, now);
+    outgoing_poll(&outgoing, &test_outgoing_path, now);
     eager_write_begin(&writer, out, EAGER_BYTES_MAX, outgoing.carrier, NULL);
-    if (!outgoing_fill(&outgoing, &path, now, &writer))
+    if (!outgoing_fill(&outgoing, &test_outgoing_path, now, &writer))
         return false;
     assert_int_equal(eager_decode(out, writer.bytes, packet), 0);
     return true;
@@ -125,7 +129,7 @@ static void test_many_share_a_carrier(void **state)
         assert_int_equal(packet.carrier, packets);
         while (eager_next_entry(&packet, &entry)) {
             assert_int_equal(entry.message, expected++);
-            assert_memory_equal(entry.data, payload + entry.message % 4096, 64);
+            assert_memory_equal(entry.data, outgoing_payload + entry.message % 4096, 64);
             assert_int_equal(entry.tag, entry.message % 3 == 0 ? entry.message + 1 : 0);
         }
     }
@@ -147,12 +151,13 @@ static void test_last_units_share_a_carrier(void **state)
     uint32_t packets = 0;
     add_many(15, 1024);
     for (; fill(&packet, 0); packets++) {
-        assert_true(outgoing.in_flight_bytes <= path.window_bytes);
+        assert_true(outgoing.in_flight_bytes <= test_outgoing_path.window_bytes);
         while (eager_next_entry(&packet, &entry)) {
             uint8_t *seen = &units[entry.message - FIRST];
             assert_int_equal(*seen & 1u << entry.unit, 0);
             *seen |= (uint8_t)(1u << entry.unit);
-            assert_memory_equal(entry.data, payload + entry.message % 4096 + entry.unit * EAGER_UNIT_BYTES,
+            assert_memory_equal(entry.data,
+                                outgoing_payload + entry.message % 4096 + entry.unit * EAGER_UNIT_BYTES,
                                 entry.data_bytes);
         }
     }
@@ -192,7 +197,7 @@ static void test_what_is_begun_is_sent(void **state)
             add_many(1, most == 2048 ? lh_prng_below(&prng, most) : most - lh_prng_below(&prng, 128));
         while (fill(&packet, 0)) {
             assert_true(outgoing.cells <= EAGER_CELLS);
-            assert_true(outgoing.in_flight_bytes <= path.window_bytes);
+            assert_true(outgoing.in_flight_bytes <= test_outgoing_path.window_bytes);
         }
         assert_int_not_equal(outgoing.unsent, outgoing.next);
         for (uint32_t n = outgoing.unsent; n != outgoing.next; n++) {
@@ -284,7 +289,7 @@ static void test_asks_for_places(void **state)
     for (uint32_t i = 0; i < 3; i++) {
         assert_true(fill(&packet, now));
         assert_int_equal(packet.flags, EAGER_PROBE);
-        lh_time interval_ns = path.overdue_ns << (i + 1);
+        lh_time interval_ns = test_outgoing_path.overdue_ns << (i + 1);
         assert_false(fill(&packet, now + interval_ns - 1));
         assert_true(outgoing.due_ns <= now + interval_ns);
         now += interval_ns;
@@ -302,7 +307,7 @@ static void test_places_of_a_part(void **state)
     struct eager_writer writer;
     add_many(1, EAGER_MAX);
     eager_write_begin(&writer, out, EAGER_BYTES_MAX, outgoing.carrier, NULL);
-    assert_true(outgoing_fill(&outgoing, &path, 0, &writer));
+    assert_true(outgoing_fill(&outgoing, &test_outgoing_path, 0, &writer));
     assert_int_equal(outgoing.cells, EAGER_MAX / EAGER_CELL_BYTES);
     assert_int_equal(outgoing.unsent, FIRST);
     ack(0, 0, 1, RTT);
@@ -319,7 +324,7 @@ static void test_window(void **state)
     take_delivered();
     add_many(4000, 64);
     uint32_t sent = sent_at(0, numbers, 8192);
-    assert_int_equal(sent, path.window_bytes / 67);
+    assert_int_equal(sent, test_outgoing_path.window_bytes / 67);
 }
 
 /* What was overtaken is sent again a round trip and the reorder window after it left, not before. */
@@ -354,7 +359,7 @@ static void test_overdue_doubles(void **state)
     add_many(40, 64);
     outgoing.loss = 0;
     assert_int_equal(sent_at(0, numbers, 64), 40);
-    lh_time last = 0, interval = path.overdue_ns;
+    lh_time last = 0, interval = test_outgoing_path.overdue_ns;
     for (int i = 0; i < 5; i++) {
         assert_int_equal(outgoing.due_ns, last + interval);
         struct eager_packet packet;
@@ -376,7 +381,7 @@ static void test_answers_without_progress(void **state)
     add_many(1, 64);
     outgoing.loss = 0;
     assert_int_equal(sent_at(0, numbers, 4), 1);
-    lh_time now = 0, interval = path.overdue_ns;
+    lh_time now = 0, interval = test_outgoing_path.overdue_ns;
     for (int i = 0; i < 5; i++) {
         ack(outgoing.carrier - 1, 0, 0, now);
         assert_int_equal(sent_at(now + interval - 1, numbers, 4), 0);
@@ -502,11 +507,11 @@ static void test_asks_after_what_is_held(void **state)
     one.run_count = 1;
     one.runs[0] = (struct eager_run){EAGER_HELD, 1};
     assert_int_equal(outgoing_on_ack(&outgoing, &one, RTT), 0);
-    assert_false(fill(&packet, RTT + path.overdue_ns - 1));
-    assert_true(fill(&packet, RTT + path.overdue_ns));
+    assert_false(fill(&packet, RTT + test_outgoing_path.overdue_ns - 1));
+    assert_true(fill(&packet, RTT + test_outgoing_path.overdue_ns));
     assert_int_equal(packet.flags, EAGER_PROBE);
-    assert_false(fill(&packet, RTT + 3 * path.overdue_ns - 1));
-    assert_true(fill(&packet, RTT + 3 * path.overdue_ns));
+    assert_false(fill(&packet, RTT + 3 * test_outgoing_path.overdue_ns - 1));
+    assert_true(fill(&packet, RTT + 3 * test_outgoing_path.overdue_ns));
 }
 
 static void test_forgets_what_is_canceled(void **state)
@@ -714,10 +719,10 @@ static void send_all(lh_time now)
 {
     struct eager_writer writer;
     struct flying what = {0};
-    outgoing_poll(&outgoing, &path, now);
+    outgoing_poll(&outgoing, &test_outgoing_path, now);
     for (;;) {
         eager_write_begin(&writer, what.data, EAGER_BYTES_MAX, outgoing.carrier, NULL);
-        if (!outgoing_fill(&outgoing, &path, now, &writer))
+        if (!outgoing_fill(&outgoing, &test_outgoing_path, now, &writer))
             return;
         what.bytes = writer.bytes;
         fly(what, now);
@@ -753,7 +758,7 @@ static void run_seed(uint64_t seed, bool late)
     }
     for (uint32_t i = 0; i < MESSAGES; i++) {
         assert_true(receiver.delivered[i]);
-        assert_memory_equal(receiver.bytes[i], payload + (FIRST + i) % 4096, sizes[i]);
+        assert_memory_equal(receiver.bytes[i], outgoing_payload + (FIRST + i) % 4096, sizes[i]);
     }
     assert_int_equal(receiver.early.held, 0);
     assert_int_equal(outgoing.cells, 0);
@@ -766,7 +771,7 @@ static void test_delivers_all(void **state)
         run_seed(seed, seed % 2 == 0);
 }
 
-int main(void)
+static int run_outgoing(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
     const struct CMUnitTest tests[] = {
@@ -797,4 +802,108 @@ int main(void)
         TEST(test_delivers_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test outgoing matched ------------------------------------------------------------------------- */
+
+/* Small messages to a peer whose receives choose messages. */
+
+#define OUTGOING_MATCHED_RTT (20 * LH_NS_PER_MS)
+#define CAPACITY             1024u
+
+static const struct outgoing_path path = {
+    .rtt_ns = OUTGOING_MATCHED_RTT,
+    .rtt_minimum_ns = OUTGOING_MATCHED_RTT,
+    .overdue_ns = OUTGOING_MATCHED_RTT + OUTGOING_MATCHED_RTT / 8,
+    .reorder_window_ns = OUTGOING_MATCHED_RTT / 8,
+    .window_bytes = 65536,
+};
+static struct outgoing outgoing;
+static uint8_t outgoing_matched_payload[1];
+
+static void outgoing_matched_add(uint64_t bytes)
+{
+    const struct outgoing_content content = {
+        .payload = outgoing_matched_payload, .bytes = bytes, .is_long = bytes > EAGER_MAX};
+    outgoing_add(&outgoing, outgoing.used ? outgoing.next : FIRST, &content);
+}
+
+/* How many entries leave now, of all packets; *last: of which message the last one is, from FIRST. */
+static uint32_t outgoing_matched_sent_at(lh_time now, uint32_t *last)
+{
+    uint32_t count = 0;
+    outgoing_poll(&outgoing, &path, now);
+    for (;;) {
+        uint8_t out[EAGER_BYTES_MAX];
+        struct eager_writer writer;
+        struct eager_packet packet;
+        struct eager_entry entry;
+        eager_write_begin(&writer, out, EAGER_BYTES_MAX, outgoing.carrier, NULL);
+        if (!outgoing_fill(&outgoing, &path, now, &writer))
+            return count;
+        assert_int_equal(eager_decode(out, writer.bytes, &packet), 0);
+        while (eager_next_entry(&packet, &entry)) {
+            *last = entry.message - FIRST;
+            count++;
+        }
+    }
+}
+
+/* Messages from FIRST + base on are all in this state. */
+static void tell(uint32_t base, enum eager_state known, uint32_t messages, bool is_part)
+{
+    const struct eager_ack ack = {
+        .newest = outgoing.carrier - 1,
+        .received = outgoing.carrier,
+        .base = FIRST + base,
+        .posted = FIRST + base,
+        .is_part = is_part,
+        .run_count = 1,
+        .runs = {{known, messages}},
+    };
+    assert_int_equal(outgoing_on_ack(&outgoing, &ack, OUTGOING_MATCHED_RTT), 0);
+}
+
+/* Each message takes a place until it has a receive: a long one, too, which is announced. */
+static void places_until_matched(void **state)
+{
+    (void)state;
+    uint32_t last = 0;
+    outgoing = (struct outgoing){.matched = true};
+    outgoing_move(&outgoing, calloc(1, outgoing_ring_bytes(CAPACITY)), CAPACITY);
+    outgoing_matched_add(EAGER_MAX + 1);
+    outgoing_matched_add(EAGER_MAX + 1);
+    for (uint32_t i = 0; i < EAGER_CELLS + 2; i++)
+        outgoing_matched_add(1);
+    outgoing.loss = 0; /* no copies */
+    assert_int_equal(outgoing_matched_sent_at(0, &last), EAGER_CELLS);
+    assert_int_equal(last, EAGER_CELLS - 1);
+    assert_int_equal(outgoing.cells, EAGER_CELLS);
+    tell(0, EAGER_HELD, EAGER_CELLS, false);
+    assert_int_equal(outgoing.held, EAGER_CELLS);
+    assert_int_equal(outgoing_matched_sent_at(OUTGOING_MATCHED_RTT, &last), 0);
+    tell(1, EAGER_OTHER, 1, true); /* the second has its receive; nothing is known of the first */
+    assert_int_equal(outgoing.cells, EAGER_CELLS - 1);
+    assert_int_equal(outgoing_matched_sent_at(OUTGOING_MATCHED_RTT, &last), 1);
+    assert_int_equal(last, EAGER_CELLS);
+    outgoing_on_receive(&outgoing, FIRST); /* so has the first, by its clear-to-send */
+    assert_int_equal(outgoing.cells, EAGER_CELLS - 1);
+    outgoing_stop(&outgoing, FIRST + 5); /* aborted: its place is free when the receiver answers */
+    assert_int_equal(outgoing_matched_sent_at(OUTGOING_MATCHED_RTT, &last), 1);
+    assert_int_equal(outgoing_matched_sent_at(OUTGOING_MATCHED_RTT, &last), 0);
+    outgoing_forget(&outgoing, FIRST + 5);
+    assert_int_equal(outgoing.cells, EAGER_CELLS - 1);
+    assert_false(outgoing_next_delivered(&outgoing, &(uint32_t){FIRST}));
+    free(outgoing.ring);
+}
+
+static int run_outgoing_matched(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(places_until_matched)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void)
+{
+    return run_outgoing() + run_outgoing_matched();
 }

@@ -1,10 +1,11 @@
 /*
- * test_outgoing_overdue.c - how long a small message waits for its acknowledgement, where the round trip
+ * test_eager_tx_outgoing_overdue.c - how long a small message waits for its acknowledgement, where the
+ * round trip
  * turns out longer meanwhile, and how many copies it has behind a burst of losses.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "message/eager/outgoing.h"
+#include "eager/eager_tx.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,9 +1,9 @@
 /*
- * test_endpoint_check.c - what the layers above know of a peer over sockets, and of one with RoCE hardware.
+ * test_fabric.c - what the layers above know of a peer over sockets, and of one with RoCE hardware.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "fabric/endpoint_check.h"
+#include "fabric/fabric.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "fabric/udp/udp.h"
+#include "fabric/udp/udp_state.h"
 
 static void test_peer_traits(void **state)
 {

@@ -1,6 +1,8 @@
-/* SPDX-License-Identifier: BSD-3-Clause */
-#include "group/bounded_lane.h"
-
+/*
+ * test_group_messages.c -
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +12,10 @@
 #include <cmocka.h>
 
 #include <longhaul/scheme.h>
+
+#include "group/group_messages.h"
+
+/* ---- test bounded lane ----------------------------------------------------------------------------- */
 
 #define TIMEOUT_NS (10 * LH_NS_PER_S)
 
@@ -75,8 +81,77 @@ static void test_refused(void **state)
     assert_int_equal(bounded_lane_of(&attr, TIMEOUT_NS, &lane), -LH_EINVAL);
 }
 
-int main(void)
+static int run_bounded_lane(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_lanes), cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test sent ------------------------------------------------------------------------------------- */
+
+#define BLOCK 65536u
+
+/* Memory of a block is used again, at most two are kept; less is not. */
+static void test_memory(void **state)
+{
+    struct sent_store store = {.block_bytes = BLOCK, .most = 2};
+    struct sent *taken[3];
+    (void)state;
+    for (uint32_t i = 0; i < 3; i++) {
+        taken[i] = sent_take(&store, i == 0 ? BLOCK : BLOCK / 2);
+        assert_non_null(taken[i]);
+        assert_int_equal(taken[i]->capacity, BLOCK);
+        memset(taken[i]->data, (int)i, BLOCK);
+        taken[i]->copied_bytes = BLOCK;
+    }
+    for (uint32_t i = 0; i < 3; i++)
+        sent_give(&store, taken[i]);
+    assert_int_equal(store.count, 2);
+    struct sent *again = sent_take(&store, BLOCK);
+    assert_ptr_equal(again, taken[1]); /* the last that was kept */
+    assert_int_equal(again->copied_bytes, 0);
+    assert_null(again->next);
+    sent_give(&store, again);
+    struct sent *little = sent_take(&store, 100);
+    assert_int_equal(little->capacity, 100);
+    sent_give(&store, little);
+    assert_int_equal(store.count, 2);
+    sent_store_end(&store);
+    assert_int_equal(store.count, 0);
+}
+
+static void test_lists(void **state)
+{
+    struct sent_store store = {.block_bytes = BLOCK, .most = 2};
+    struct sent_list list = {0};
+    struct sent *all[3];
+    (void)state;
+    for (uint32_t i = 0; i < 3; i++)
+        sent_add(&list, all[i] = sent_take(&store, 0));
+    assert_int_equal(list.count, 3);
+    sent_remove(all[1]);
+    assert_null(all[1]->owner);
+    assert_ptr_equal(list.first, all[2]);
+    assert_ptr_equal(all[2]->next, all[0]);
+    sent_remove(all[2]);
+    assert_ptr_equal(list.first, all[0]);
+    sent_remove(all[0]);
+    assert_int_equal(list.count, 0);
+    assert_null(list.first);
+    for (uint32_t i = 0; i < 3; i++)
+        sent_give(&store, all[i]);
+}
+
+static int run_sent(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_lists),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void)
+{
+    return run_bounded_lane() + run_sent();
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "group/choosing.h"
+#include "group/group_paths.h"
 
 #include <sched.h>
 #include <setjmp.h>
@@ -13,7 +13,7 @@
 
 #include <longhaul/plan.h>
 
-#include "base/big_endian.h"
+#include "base/bytes.h"
 #include "group/group.h"
 
 #define BLOCK ((size_t)256 << 10)

@@ -1,16 +1,128 @@
-/* The variables of each launcher, read from a table instead of the environment.
+/*
+ * test_launcher.c -
  *
- * SPDX-License-Identifier: BSD-3-Clause */
-#include "launch/variables/launcher.h"
-
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include <longhaul/error.h>
+
+#include "launch/launcher.h"
+
+/* ---- test host list -------------------------------------------------------------------------------- */
+
+static void first_hosts(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"node1", "node1"},
+        {"node1,node2", "node1"},
+        {"node[003-010,12],gpu1", "node003"},
+        {"node[7]", "node7"},
+        {"node[12,3-5]", "node12"},
+        {"rack[1-2]node[04-09]", "rack1node04"},
+        {"n[1-2].cluster.example,x", "n1.cluster.example"},
+    };
+    char host[32];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_true(host_list_first(cases[i][0], host, sizeof host));
+        assert_string_equal(host, cases[i][1]);
+    }
+}
+
+static void no_lists(void **state)
+{
+    (void)state;
+    static const char *const cases[] = {"",        ",",      "node[",    "node[]",
+                                        "node[x]", "node[1", "node[1x]", "node]"};
+    char host[32];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_false(host_list_first(cases[i], host, sizeof host));
+}
+
+static void sizes(void **state)
+{
+    (void)state;
+    char host[8];
+    memset(host, 'x', sizeof host);
+    assert_true(host_list_first("node[12-13]", host, 7));
+    assert_string_equal(host, "node12");
+    assert_int_equal(host[7], 'x');
+    assert_false(host_list_first("node[12-13]", host, 6));
+    assert_false(host_list_first("a", host, 1));
+}
+
+static int run_host_list(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(first_hosts),
+        cmocka_unit_test(no_lists),
+        cmocka_unit_test(sizes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test interface filter ------------------------------------------------------------------------- */
+
+static void validity(void **state)
+{
+    (void)state;
+    static const char *const good[] = {"eth", "=eth0", "^docker,lo", "^=lo", "eth,ib,=x"};
+    static const char *const bad[] = {"", "^", "=", "^=", "eth,", ",eth", "eth,,ib"};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        assert_true(interface_filter_valid(good[i]));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_false(interface_filter_valid(bad[i]));
+}
+
+static void prefixes(void **state)
+{
+    (void)state;
+    assert_int_equal(interface_filter_match("eth,ib", "eth0"), 0);
+    assert_int_equal(interface_filter_match("eth,ib", "ib3"), 1);
+    assert_int_equal(interface_filter_match("eth,ib", "lo"), -1);
+    assert_int_equal(interface_filter_match("eth1", "eth"), -1);
+}
+
+static void whole_names(void **state)
+{
+    (void)state;
+    assert_int_equal(interface_filter_match("=eth1,eth0", "eth0"), 1);
+    assert_int_equal(interface_filter_match("=eth1,eth0", "eth10"), -1);
+    assert_int_equal(interface_filter_match("=eth1,eth0", "eth"), -1);
+}
+
+static void exclusions(void **state)
+{
+    (void)state;
+    assert_int_equal(interface_filter_match("^docker,lo", "docker0"), -1);
+    assert_int_equal(interface_filter_match("^docker,lo", "lo"), -1);
+    assert_int_equal(interface_filter_match("^docker,lo", "eth0"), 0);
+    assert_int_equal(interface_filter_match("^=lo", "lo0"), 0);
+    assert_int_equal(interface_filter_match("^=lo", "lo"), -1);
+}
+
+static int run_interface_filter(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validity),
+        cmocka_unit_test(prefixes),
+        cmocka_unit_test(whole_names),
+        cmocka_unit_test(exclusions),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test launcher --------------------------------------------------------------------------------- */
+
+/* The variables of each launcher, read from a table instead of the environment. */
 
 /* "NAME=value\n…" */
 static const char *get(void *context, const char *name)
@@ -193,7 +305,7 @@ static void wrong_values(void **state)
     refuse(long_site, -LH_EINVAL, "LONGHAUL_SITE: 64 bytes are too long (at most 63)");
 }
 
-int main(void)
+static int run_launcher(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(launchers),
@@ -206,4 +318,9 @@ int main(void)
         cmocka_unit_test(wrong_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void)
+{
+    return run_host_list() + run_interface_filter() + run_launcher();
 }

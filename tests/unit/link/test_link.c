@@ -13,8 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "link/held.h"
-#include "wire/roce.h"
+#include "wire/roce_packet.h"
 
 #define CHANNELS  3u
 #define GIVEN_MAX 20000u

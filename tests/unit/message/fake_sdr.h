@@ -22,10 +22,10 @@
 #include <sdr.h>
 #include <sdr_mr.h>
 
-#include "sdr/driver.h"
-#include "sdr/memory.h"
+#include "sdr/sdr_driver.h"
+#include "sdr/sdr_memory.h"
 #include "store/store.h"
-#include "wire/transfer.h"
+#include "wire/control_messages.h"
 
 #define FAKE_HANDLES 64u
 #define FAKE_CHUNKS  64u

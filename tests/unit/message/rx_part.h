@@ -9,9 +9,8 @@
 #include "unit/message/fake_scheme.h"
 #include "unit/message/fake_sdr.h"
 
-#include "message/rx/auto_scheme.h"
-#include "message/rx/lengths.h"
-#include "message/rx/receiver.h"
+#include "message/rx_receiver.h"
+#include "message/rx_state.h"
 
 #define SLOTS 8u
 #define CHUNK 64u

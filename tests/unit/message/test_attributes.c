@@ -1,9 +1,9 @@
 /*
- * test_attr.c - each bad value is refused by name; what is not set gets its default.
+ * test_attributes.c - each bad value is refused by name; what is not set gets its default.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "message/attr.h"
+#include "message/attributes.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,28 +3,34 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "message/format/bottleneck.h"
-
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include <longhaul/connection.h>
+
+#include "message/bottleneck.h"
+
+/* ---- test bottleneck ------------------------------------------------------------------------------- */
+
 #define MIB ((uint64_t)1 << 20)
 
 /* 2Gbit/s and 25 ms, found by a controller: sending all the time, without a queue. */
 static struct bottleneck_times times;
-static struct bottleneck_facts facts;
-static struct lh_bottleneck_report report;
+static struct bottleneck_facts test_bottleneck_facts;
+static struct lh_bottleneck_report bottleneck_report;
 
 static int setup(void **state)
 {
     (void)state;
     times = (struct bottleneck_times){.cpu_ns = 1};
-    facts = (struct bottleneck_facts){.queue_known = true};
-    report = (struct lh_bottleneck_report){
+    test_bottleneck_facts = (struct bottleneck_facts){.queue_known = true};
+    bottleneck_report = (struct lh_bottleneck_report){
         .rate_bps = 2000000000,
         .rate_best_bps = 2000000000,
         .rtt_ns = 25 * LH_NS_PER_MS,
@@ -38,9 +44,9 @@ static int setup(void **state)
 static void expect(enum lh_bottleneck bottleneck, const char *words)
 {
     char text[LH_BOTTLENECK_WORDS_MAX];
-    bottleneck_decide(&times, &facts, &report);
-    assert_string_equal(lh_bottleneck_name(report.bottleneck), lh_bottleneck_name(bottleneck));
-    assert_string_equal(lh_bottleneck_words(&report, text, sizeof text), words);
+    bottleneck_decide(&times, &test_bottleneck_facts, &bottleneck_report);
+    assert_string_equal(lh_bottleneck_name(bottleneck_report.bottleneck), lh_bottleneck_name(bottleneck));
+    assert_string_equal(lh_bottleneck_words(&bottleneck_report, text, sizeof text), words);
 }
 
 static void nothing_is_known(void **state)
@@ -48,7 +54,7 @@ static void nothing_is_known(void **state)
     (void)state;
     times.cpu_ns = 0;
     expect(LH_BOTTLENECK_NONE, "nothing known");
-    assert_true(report.share == 0);
+    assert_true(bottleneck_report.share == 0);
 }
 
 static void the_application(void **state)
@@ -61,18 +67,18 @@ static void the_application(void **state)
     expect(LH_BOTTLENECK_APPLICATION, "the application (nothing to send for 50 % of the time: use larger "
                                       "messages, or more in flight)");
     times.pace_ns = 76;
-    bottleneck_decide(&times, &facts, &report);
-    assert_int_equal(report.bottleneck, LH_BOTTLENECK_PATH);
+    bottleneck_decide(&times, &test_bottleneck_facts, &bottleneck_report);
+    assert_int_equal(bottleneck_report.bottleneck, LH_BOTTLENECK_PATH);
 }
 
 static void a_rate_that_was_given(void **state)
 {
     (void)state;
     times.pace_ns = 10;
-    facts.given = true;
+    test_bottleneck_facts.given = true;
     expect(LH_BOTTLENECK_RATE, "the given rate (2Gbit/s)");
-    facts.given = false;
-    facts.at_most = true;
+    test_bottleneck_facts.given = false;
+    test_bottleneck_facts.at_most = true;
     expect(LH_BOTTLENECK_RATE, "the given rate (2Gbit/s)");
 }
 
@@ -81,14 +87,14 @@ static void numbers_that_are_not_known(void **state)
 {
     (void)state;
     times.pace_ns = 10;
-    report.rate_bps = report.rate_best_bps = 0;
+    bottleneck_report.rate_bps = bottleneck_report.rate_best_bps = 0;
     expect(LH_BOTTLENECK_PATH, "the path's queue (round trip 25ms + 0ns of queueing)");
-    report.rtt_ns = 0;
+    bottleneck_report.rtt_ns = 0;
     expect(LH_BOTTLENECK_PATH, "the path's queue");
-    report.rate_bps = 1000000000;
+    bottleneck_report.rate_bps = 1000000000;
     expect(LH_BOTTLENECK_PATH, "the path's queue (1Gbit/s)");
-    report.rate_bps = 0;
-    facts.at_most = true;
+    bottleneck_report.rate_bps = 0;
+    test_bottleneck_facts.at_most = true;
     expect(LH_BOTTLENECK_RATE, "the given rate");
 }
 
@@ -96,7 +102,7 @@ static void an_emulated_link(void **state)
 {
     (void)state;
     times.device_ns = 10;
-    facts.given = facts.emulated = true;
+    test_bottleneck_facts.given = test_bottleneck_facts.emulated = true;
     expect(LH_BOTTLENECK_RATE, "the emulated link (2Gbit/s)");
 }
 
@@ -104,7 +110,7 @@ static void the_paths_queue(void **state)
 {
     (void)state;
     times.pace_ns = 10;
-    report.queueing_ns = LH_NS_PER_MS / 2;
+    bottleneck_report.queueing_ns = LH_NS_PER_MS / 2;
     expect(LH_BOTTLENECK_PATH, "the path's queue (2Gbit/s, round trip 25ms + 500us of queueing)");
 }
 
@@ -112,22 +118,22 @@ static void loss(void **state)
 {
     (void)state;
     times.pace_ns = 10;
-    report.retransmitted = 0.049;
-    bottleneck_decide(&times, &facts, &report);
-    assert_int_equal(report.bottleneck, LH_BOTTLENECK_PATH);
-    report.retransmitted = 0.071;
+    bottleneck_report.retransmitted = 0.049;
+    bottleneck_decide(&times, &test_bottleneck_facts, &bottleneck_report);
+    assert_int_equal(bottleneck_report.bottleneck, LH_BOTTLENECK_PATH);
+    bottleneck_report.retransmitted = 0.071;
     expect(LH_BOTTLENECK_LOSS,
            "loss or reordering (7.1 % retransmitted: use --reliability ec:mds at the receiver)");
-    report.coded = true;
+    bottleneck_report.coded = true;
     expect(LH_BOTTLENECK_LOSS, "loss or reordering (7.1 % retransmitted: use more parity)");
     /* Waiting for what was lost is no idleness of the application, which has messages pending. */
     times.acknowledgement_ns = 20;
     times.message_ns = 19;
-    bottleneck_decide(&times, &facts, &report);
-    assert_int_equal(report.bottleneck, LH_BOTTLENECK_LOSS);
+    bottleneck_decide(&times, &test_bottleneck_facts, &bottleneck_report);
+    assert_int_equal(bottleneck_report.bottleneck, LH_BOTTLENECK_LOSS);
     times.message_ns = 21;
-    bottleneck_decide(&times, &facts, &report);
-    assert_int_equal(report.bottleneck, LH_BOTTLENECK_APPLICATION);
+    bottleneck_decide(&times, &test_bottleneck_facts, &bottleneck_report);
+    assert_int_equal(bottleneck_report.bottleneck, LH_BOTTLENECK_APPLICATION);
 }
 
 /* What a queue or the receiver drops is no loss of the path's; and without feedback nobody knows. */
@@ -135,53 +141,54 @@ static void loss_of_another_cause(void **state)
 {
     (void)state;
     times.pace_ns = 10;
-    report.retransmitted = 0.5;
-    report.queueing_ns = facts.standing_ns = 7 * LH_NS_PER_MS;
-    bottleneck_decide(&times, &facts, &report);
-    assert_int_equal(report.bottleneck, LH_BOTTLENECK_PATH);
-    facts.standing_ns = 0; /* jitter */
-    bottleneck_decide(&times, &facts, &report);
-    assert_int_equal(report.bottleneck, LH_BOTTLENECK_LOSS);
-    report.queueing_ns = 0;
-    report.receiver_drops = 1;
-    bottleneck_decide(&times, &facts, &report);
-    assert_int_equal(report.bottleneck, LH_BOTTLENECK_PATH);
-    report.receiver_drops = 0;
-    facts.queue_known = false;
-    bottleneck_decide(&times, &facts, &report);
-    assert_int_equal(report.bottleneck, LH_BOTTLENECK_PATH);
-    facts.given = true;
-    bottleneck_decide(&times, &facts, &report);
-    assert_int_equal(report.bottleneck, LH_BOTTLENECK_LOSS);
+    bottleneck_report.retransmitted = 0.5;
+    bottleneck_report.queueing_ns = test_bottleneck_facts.standing_ns = 7 * LH_NS_PER_MS;
+    bottleneck_decide(&times, &test_bottleneck_facts, &bottleneck_report);
+    assert_int_equal(bottleneck_report.bottleneck, LH_BOTTLENECK_PATH);
+    test_bottleneck_facts.standing_ns = 0; /* jitter */
+    bottleneck_decide(&times, &test_bottleneck_facts, &bottleneck_report);
+    assert_int_equal(bottleneck_report.bottleneck, LH_BOTTLENECK_LOSS);
+    bottleneck_report.queueing_ns = 0;
+    bottleneck_report.receiver_drops = 1;
+    bottleneck_decide(&times, &test_bottleneck_facts, &bottleneck_report);
+    assert_int_equal(bottleneck_report.bottleneck, LH_BOTTLENECK_PATH);
+    bottleneck_report.receiver_drops = 0;
+    test_bottleneck_facts.queue_known = false;
+    bottleneck_decide(&times, &test_bottleneck_facts, &bottleneck_report);
+    assert_int_equal(bottleneck_report.bottleneck, LH_BOTTLENECK_PATH);
+    test_bottleneck_facts.given = true;
+    bottleneck_decide(&times, &test_bottleneck_facts, &bottleneck_report);
+    assert_int_equal(bottleneck_report.bottleneck, LH_BOTTLENECK_LOSS);
 }
 
 static void a_competing_load(void **state)
 {
     (void)state;
     times.pace_ns = 10;
-    report.rate_bps = 1000000000;
-    report.queueing_ns = 10 * LH_NS_PER_MS;
-    facts.standing_ns = 7 * LH_NS_PER_MS;
+    bottleneck_report.rate_bps = 1000000000;
+    bottleneck_report.queueing_ns = 10 * LH_NS_PER_MS;
+    test_bottleneck_facts.standing_ns = 7 * LH_NS_PER_MS;
     expect(LH_BOTTLENECK_COMPETITION,
            "a competing load, or a path that became slower (1Gbit/s of 2Gbit/s, 10ms of queueing)");
-    report.rate_bps = 1000000001;
-    bottleneck_decide(&times, &facts, &report);
-    assert_int_equal(report.bottleneck, LH_BOTTLENECK_PATH);
-    report.rate_bps = 1000000000;
-    facts.standing_ns = 6 * LH_NS_PER_MS; /* below a quarter of a round trip */
-    bottleneck_decide(&times, &facts, &report);
-    assert_int_equal(report.bottleneck, LH_BOTTLENECK_PATH);
+    bottleneck_report.rate_bps = 1000000001;
+    bottleneck_decide(&times, &test_bottleneck_facts, &bottleneck_report);
+    assert_int_equal(bottleneck_report.bottleneck, LH_BOTTLENECK_PATH);
+    bottleneck_report.rate_bps = 1000000000;
+    test_bottleneck_facts.standing_ns = 6 * LH_NS_PER_MS; /* below a quarter of a round trip */
+    bottleneck_decide(&times, &test_bottleneck_facts, &bottleneck_report);
+    assert_int_equal(bottleneck_report.bottleneck, LH_BOTTLENECK_PATH);
 }
 
 static void the_window(void **state)
 {
     (void)state;
     times.window_ns = 10;
-    report.window_bytes = 4 * MIB;
+    bottleneck_report.window_bytes = 4 * MIB;
     expect(LH_BOTTLENECK_WINDOW, "--window 4MiB (rate x round trip needs 6MiB: --window 8MiB)");
-    report.rate_bps = report.rate_best_bps = 0;
+    bottleneck_report.rate_bps = bottleneck_report.rate_best_bps = 0;
     expect(LH_BOTTLENECK_WINDOW, "--window 4MiB (use a larger one)");
-    report.rate_bps = report.rate_best_bps = 1000; /* found behind the window: no measure of the path */
+    bottleneck_report.rate_bps = bottleneck_report.rate_best_bps =
+        1000; /* found behind the window: no measure of the path */
     expect(LH_BOTTLENECK_WINDOW, "--window 4MiB (use a larger one)");
 }
 
@@ -189,11 +196,11 @@ static void the_slots(void **state)
 {
     (void)state;
     times.slots_ns = 10;
-    report.slots = 1;
+    bottleneck_report.slots = 1;
     expect(LH_BOTTLENECK_SLOTS, "--slots 1 of 4MiB (rate x round trip needs 6MiB: --slots 2)");
-    report.slot_bytes = 1024; /* 1024 of these are 1 MiB */
+    bottleneck_report.slot_bytes = 1024; /* 1024 of these are 1 MiB */
     expect(LH_BOTTLENECK_SLOTS, "--slots 1 of 1KiB (use more or larger slots)");
-    report.rate_bps = report.rate_best_bps = 0;
+    bottleneck_report.rate_bps = bottleneck_report.rate_best_bps = 0;
     expect(LH_BOTTLENECK_SLOTS, "--slots 1 of 1KiB (use more or larger slots)");
 }
 
@@ -203,8 +210,8 @@ static void the_receiver(void **state)
     times.receiver_ns = 10;
     expect(LH_BOTTLENECK_RECEIVER,
            "the receiver (it reads, or posts receives, later than data could arrive)");
-    report.receiver_drops = 12;
-    report.retransmitted = 0.5;
+    bottleneck_report.receiver_drops = 12;
+    bottleneck_report.retransmitted = 0.5;
     expect(LH_BOTTLENECK_RECEIVER, "the receiver's CPU (its sockets dropped 12 packets: raise "
                                    "net.core.rmem_max there, or use --workers)");
 }
@@ -213,11 +220,11 @@ static void a_pace_that_is_the_receivers(void **state)
 {
     (void)state;
     times.pace_ns = 10;
-    facts.receiver_slow = true;
-    report.receiver_drops = 12;
+    test_bottleneck_facts.receiver_slow = true;
+    bottleneck_report.receiver_drops = 12;
     expect(LH_BOTTLENECK_RECEIVER, "the receiver's CPU (its sockets dropped 12 packets: raise "
                                    "net.core.rmem_max there, or use --workers)");
-    facts.at_most = true;
+    test_bottleneck_facts.at_most = true;
     expect(LH_BOTTLENECK_RATE, "the given rate (2Gbit/s)");
 }
 
@@ -267,12 +274,12 @@ static void a_text_is_cut_at_its_size(void **state)
     (void)state;
     char text[8];
     times.receiver_ns = 10;
-    bottleneck_decide(&times, &facts, &report);
-    assert_string_equal(lh_bottleneck_words(&report, text, sizeof text), "the rec");
+    bottleneck_decide(&times, &test_bottleneck_facts, &bottleneck_report);
+    assert_string_equal(lh_bottleneck_words(&bottleneck_report, text, sizeof text), "the rec");
     assert_string_equal(lh_bottleneck_name((enum lh_bottleneck)99), "unknown");
 }
 
-int main(void)
+static int run_bottleneck(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(nothing_is_known, setup),
@@ -293,4 +300,170 @@ int main(void)
         cmocka_unit_test_setup(a_text_is_cut_at_its_size, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test scheme format ---------------------------------------------------------------------------- */
+
+/* What auto chose, in words: what was not measured yet is no number. */
+
+static struct lh_scheme_report report;
+
+static int scheme_format_setup(void **state)
+{
+    (void)state;
+    report = (struct lh_scheme_report){.automatic = true,
+                                       .message_bytes = (uint64_t)1 << 20,
+                                       .rtt_ns = 25 * LH_NS_PER_MS,
+                                       .chunks_seen = 1000};
+    snprintf(report.scheme, sizeof report.scheme, "sr-nack");
+    return 0;
+}
+
+static void scheme_format_expect(const char *words)
+{
+    char text[LH_SCHEME_WORDS_MAX];
+    assert_string_equal(lh_scheme_report_words(&report, text, sizeof text), words);
+}
+
+static void test_known(void **state)
+{
+    (void)state;
+    scheme_format_expect(
+        "sr-nack until something is lost; round trip 25ms, a rate not known yet, none of 1000 chunks lost");
+    report.rate_bps = 1e9;
+    report.plans = 3;
+    report.chunks_lost = 10;
+    report.run_chunks = 1.5;
+    report.chunk_loss_planned = 0.01;
+    report.expected_s = 0.04;
+    scheme_format_expect(
+        "sr-nack for messages of 1MiB: 40ms expected; round trip 25ms, 1Gbit/s, 10 of 1000 chunks lost in "
+        "runs of 1.5, planned for 1.0e-02");
+    report.automatic = false;
+    scheme_format_expect("sr-nack, as it was asked for");
+}
+
+static void test_not_measured(void **state)
+{
+    (void)state;
+    report.rtt_ns = 0;
+    report.chunks_seen = 0;
+    scheme_format_expect(
+        "sr-nack until something is lost; round trip not known yet, nothing was received yet");
+    report.chunks_seen = 1000;
+    report.chunks_lost = 10; /* and no plan since */
+    report.run_chunks = 1;
+    scheme_format_expect(
+        "sr-nack for messages of 1MiB, not planned yet; round trip not known yet, a rate not known yet, "
+        "10 of "
+        "1000 chunks lost in runs of 1.0");
+}
+
+static int run_scheme_format(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test_setup(test_known, scheme_format_setup),
+                                       cmocka_unit_test_setup(test_not_measured, scheme_format_setup)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test warning ---------------------------------------------------------------------------------- */
+
+static const lh_time warning_rtt_ns = 25 * LH_NS_PER_MS;
+
+/* 2 Gbit/s x 25 ms: 6.25 MB. */
+static struct lh_attr attr_of(uint64_t window_bytes, uint32_t slots, uint64_t slot_bytes)
+{
+    return (struct lh_attr){.mtu_bytes = 4096,
+                            .rate_bps = 2000000000,
+                            .window_bytes = window_bytes,
+                            .slots = slots,
+                            .slot_bytes = slot_bytes};
+}
+
+static uint32_t packet_bytes = 4096;
+
+static void warning_expect(const struct lh_attr *attr, lh_time rtt, const char *fabric, const char *text)
+{
+    char out[WARNING_MAX];
+    const struct warning_facts facts = {fabric, rtt, packet_bytes};
+    const char *warning = warning_format(attr, &facts, out);
+    if (!text)
+        assert_null(warning);
+    else if (!warning || !strstr(warning, text))
+        fail_msg("\"%s\" in: %s", text, warning ? warning : "(none)");
+}
+
+static void test_of_the_window(void **state)
+{
+    (void)state;
+    struct lh_attr attr = attr_of(6250000, 64, 4 * MIB);
+    warning_expect(&attr, warning_rtt_ns, NULL, NULL);
+    attr.window_bytes--;
+    warning_expect(&attr, warning_rtt_ns, NULL, "(use --window 6MiB)");
+    attr.window_bytes = 3125000;
+    warning_expect(&attr, warning_rtt_ns, NULL, "at most 50 % of the rate");
+    warning_expect(&attr, 0, NULL, NULL);
+    attr.rate_bps = 0;
+    warning_expect(&attr, warning_rtt_ns, NULL, NULL);
+}
+
+static void test_of_the_slots(void **state)
+{
+    (void)state;
+    struct lh_attr attr = attr_of(64 * MIB, 4, MIB);
+    warning_expect(&attr, warning_rtt_ns, NULL, "(use --slots 8)");
+    attr.window_bytes = MIB;
+    warning_expect(&attr, warning_rtt_ns, NULL, "(use --window 6MiB --slots 8)");
+    attr.slot_bytes = 1024;
+    warning_expect(&attr, warning_rtt_ns, NULL, "(use --window 6MiB --slot-size larger)");
+}
+
+/* The smaller of both is what is sent. */
+static void test_of_the_link(void **state)
+{
+    (void)state;
+    struct lh_attr attr = attr_of(MIB, 64, 4 * MIB);
+    attr.link.rate_bps = 100000000;
+    warning_expect(&attr, warning_rtt_ns, NULL, NULL);
+    attr.rate_bps = 0;
+    warning_expect(&attr, 4 * warning_rtt_ns, NULL, "--window 2MiB");
+}
+
+static void test_with_that_of_the_fabric(void **state)
+{
+    (void)state;
+    struct lh_attr attr = attr_of(64 * MIB, 64, 4 * MIB);
+    warning_expect(&attr, warning_rtt_ns, "small buffers", "small buffers");
+    attr.window_bytes = MIB;
+    warning_expect(&attr, warning_rtt_ns, "small buffers", "small buffers; window of 1MiB");
+}
+
+static void test_of_the_path_mtu(void **state)
+{
+    (void)state;
+    struct lh_attr attr = attr_of(64 * MIB, 64, 4 * MIB);
+    warning_expect(&attr, warning_rtt_ns, NULL, NULL);
+    packet_bytes = 1024;
+    warning_expect(&attr, warning_rtt_ns, NULL,
+                   "packets of MTU 4096 do not pass the path any more: each travels in 4 of 1024 bytes");
+    warning_expect(&attr, warning_rtt_ns, NULL, "use --mtu 1024)");
+    attr.window_bytes = MIB;
+    warning_expect(&attr, warning_rtt_ns, "small buffers", "small buffers; packets of MTU 4096");
+    warning_expect(&attr, warning_rtt_ns, "small buffers", "--mtu 1024); window of 1MiB");
+    packet_bytes = 4096;
+}
+
+static int run_warning(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_of_the_window),   cmocka_unit_test(test_of_the_slots),
+        cmocka_unit_test(test_of_the_link),     cmocka_unit_test(test_with_that_of_the_fabric),
+        cmocka_unit_test(test_of_the_path_mtu),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void)
+{
+    return run_bottleneck() + run_scheme_format() + run_warning();
 }

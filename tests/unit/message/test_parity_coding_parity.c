@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "message/coding/parity.h"
+#include "message/parity_coding.h"
 
 #include "unit/message/fake_sdr.h"
 

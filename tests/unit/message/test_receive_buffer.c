@@ -1,16 +1,163 @@
-/* SPDX-License-Identifier: BSD-3-Clause */
-#include "message/buffer/pieces.h"
-
+/*
+ * test_receive_buffer.c -
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
-#include "base/least.h"
+#include "base/bitmap.h"
+#include "base/min_max.h"
 #include "base/prng.h"
+#include "message/receive_buffer.h"
+
+/* ---- test arrived ---------------------------------------------------------------------------------- */
+
+static void test_nothing_and_all(void **state)
+{
+    (void)state;
+    uint64_t bits[2] = {0}, missing;
+    struct arrived arrived = {NULL, 64, 100 * 64 - 3};
+    struct lh_range range;
+    assert_int_equal(arrived_words(arrived.bytes, 64), 2);
+    assert_int_equal(arrived_missing(&arrived, &missing), 1);
+    assert_int_equal(missing, arrived.bytes);
+    arrived.bits = bits;
+    assert_int_equal(arrived_missing(&arrived, &missing), 1);
+    assert_int_equal(missing, arrived.bytes);
+    lh_bitmap_set_range(bits, 0, 100);
+    assert_int_equal(arrived_missing(&arrived, &missing), 0);
+    assert_false(arrived_next_missing(&arrived, 0, &range));
+    lh_bitmap_clear(bits, 99); /* the short one */
+    assert_true(arrived_next_missing(&arrived, 0, &range));
+    assert_true(range.offset == 99 * 64 && range.bytes == 61);
+    arrived.bytes = 0;
+    assert_int_equal(arrived_missing(&arrived, &missing), 0);
+}
+
+/* Beside one packet after the other. */
+static void test_any_bits(void **state)
+{
+    (void)state;
+    struct lh_prng prng;
+    lh_prng_seed(&prng, 3);
+    for (uint32_t turn = 0; turn < 300; turn++) {
+        uint64_t bits[4], bytes = 1 + lh_prng_below(&prng, 256 * 64), sum = 0, missing, ranges = 0;
+        for (size_t i = 0; i < 4; i++)
+            bits[i] = lh_prng_next(&prng) | (turn % 3 ? lh_prng_next(&prng) : 0);
+        const struct arrived arrived = {bits, 64, bytes};
+        for (uint64_t p = 0; p * 64 < bytes; p++) {
+            uint64_t left = bytes - p * 64;
+            bool lost = !lh_bitmap_get(bits, p);
+            sum += lost ? (left < 64 ? left : 64) : 0;
+            ranges += lost && (p == 0 || lh_bitmap_get(bits, p - 1));
+        }
+        assert_int_equal(arrived_missing(&arrived, &missing), ranges);
+        assert_int_equal(missing, sum);
+    }
+}
+
+static int run_arrived(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nothing_and_all),
+        cmocka_unit_test(test_any_bits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test buffer ----------------------------------------------------------------------------------- */
+
+static uint8_t buffer_memory[64];
+
+/* 3, 1 and 6 bytes, not in the order of their addresses. */
+static const struct message_parts buffer_parts = {
+    .count = 3,
+    .list = {{buffer_memory + 40, 3, 11}, {buffer_memory + 10, 1, 12}, {buffer_memory + 20, 6, 13}}};
+static const struct message_buffer scattered = {.parts = &buffer_parts};
+static const struct message_buffer plain = {.address = buffer_memory, .lkey = 7};
+
+static int fill(void **state)
+{
+    (void)state;
+    memset(buffer_memory, '.', sizeof buffer_memory);
+    memcpy(buffer_memory + 40, "abc", 3);
+    memcpy(buffer_memory + 10, "d", 1);
+    memcpy(buffer_memory + 20, "efghij", 6);
+    return 0;
+}
+
+static void test_reads_any_range(void **state)
+{
+    (void)state;
+    const char *const whole = "abcdefghij";
+    for (uint64_t from = 0; from <= 10; from++)
+        for (uint64_t bytes = 0; bytes <= 10 - from; bytes++) {
+            char out[12] = "-----------";
+            buffer_read(&scattered, from, out, bytes);
+            assert_memory_equal(out, whole + from, bytes);
+            assert_int_equal(out[bytes], '-');
+        }
+    char out[3];
+    buffer_read(&plain, 40, out, 3);
+    assert_memory_equal(out, "abc", 3);
+}
+
+static void test_writes_any_range_and_nothing_else(void **state)
+{
+    for (uint64_t from = 0; from <= 10; from++)
+        for (uint64_t bytes = 0; bytes <= 10 - from; bytes++) {
+            char now[10];
+            char expected[10] = "abcdefghij";
+            uint32_t untouched = 0;
+            fill(state);
+            buffer_write(&scattered, from, "0123456789", bytes);
+            memcpy(expected + from, "0123456789", bytes);
+            buffer_read(&scattered, 0, now, 10);
+            assert_memory_equal(now, expected, 10);
+            for (size_t i = 0; i < sizeof buffer_memory; i++)
+                untouched += buffer_memory[i] == '.';
+            assert_int_equal(untouched, sizeof buffer_memory - 10);
+        }
+    buffer_write(&plain, 0, "xy", 2);
+    assert_memory_equal(buffer_memory, "xy.", 3);
+}
+
+static void test_place(void **state)
+{
+    (void)state;
+    struct message_part place;
+    assert_true(buffer_place(&plain, 5, 9, &place));
+    assert_true(place.address == buffer_memory + 5 && place.bytes == 9 && place.lkey == 7);
+    assert_true(buffer_place(&scattered, 0, 3, &place));
+    assert_true(place.address == buffer_memory + 40 && place.lkey == 11);
+    assert_true(buffer_place(&scattered, 3, 1, &place));
+    assert_true(place.address == buffer_memory + 10 && place.lkey == 12);
+    assert_true(buffer_place(&scattered, 5, 5, &place));
+    assert_true(place.address == buffer_memory + 21 && place.lkey == 13);
+    assert_false(buffer_place(&scattered, 2, 2, &place));
+    assert_false(buffer_place(&scattered, 0, 10, &place));
+    assert_true(buffer_place(&scattered, 10, 0, &place));
+    assert_null(place.address);
+}
+
+static int run_buffer(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_reads_any_range, fill),
+        cmocka_unit_test(test_writes_any_range_and_nothing_else),
+        cmocka_unit_test(test_place),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test pieces ----------------------------------------------------------------------------------- */
 
 #define CHUNK  1024u
 #define LKEY   99u /* of copies */
@@ -19,7 +166,7 @@
 static uint8_t memory[MEMORY];
 static uint8_t copies[MEMORY];
 
-static int fill(void **state)
+static int pieces_fill(void **state)
 {
     struct lh_prng prng;
     (void)state;
@@ -122,12 +269,17 @@ static void test_any_range_of_any_parts(void **state)
     }
 }
 
-int main(void)
+static int run_pieces(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_long_parts_stay_where_they_are),
         cmocka_unit_test(test_short_parts_are_copied_together),
         cmocka_unit_test(test_any_range_of_any_parts),
     };
-    return cmocka_run_group_tests(tests, fill, NULL);
+    return cmocka_run_group_tests(tests, pieces_fill, NULL);
+}
+
+int main(void)
+{
+    return run_arrived() + run_buffer() + run_pieces();
 }

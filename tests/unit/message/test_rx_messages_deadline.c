@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "message/rx/deadline.h"
+#include "message/rx_messages.h"
 
 #include <stdlib.h>
 
-#include "message/rx/arrivals.h"
-#include "message/rx/messages.h"
-#include "message/rx/refuse.h"
-#include "schemes/bounded/scheme.h"
+#include "message/rx_receiver.h"
+#include "schemes/bounded_scheme.h"
 #include "unit/message/rx_part.h"
 
 #define DEADLINE LH_NS_PER_MS

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "message/rx/decoding.h"
+#include "message/rx_messages.h"
 
-#include "message/rx/done.h"
 #include "unit/message/rx_part.h"
 
 /* A message of one segment of known length, of which the second chunk is lost; its parity came. */

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "message/rx/partial.h"
+#include "message/rx_messages.h"
 
-#include "message/rx/decoding.h"
 #include <stdlib.h>
 
-#include "message/rx/arrivals.h"
-#include "schemes/bounded/scheme.h"
+#include "message/rx_receiver.h"
+#include "schemes/bounded_scheme.h"
 #include "unit/message/rx_part.h"
 
 static int begin(void **state)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "message/rx/refuse.h"
+#include "message/rx_messages.h"
 
 #include "unit/message/rx_part.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "message/rx/arrivals.h"
+#include "message/rx_receiver.h"
 
 #include "unit/message/rx_part.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "message/rx/lengths.h"
+#include "message/rx_receiver.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "message/rx/posting.h"
+#include "message/rx_receiver.h"
 
-#include "message/rx/messages.h"
+#include "message/rx_messages.h"
 #include "unit/message/rx_part.h"
 
 static void test_cuts_a_buffer_into_segments(void **state)

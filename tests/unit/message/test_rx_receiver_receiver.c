@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "message/rx/receiver.h"
+#include "message/rx_receiver.h"
 
-#include "message/rx/arrivals.h"
 #include "unit/message/rx_part.h"
 
 static void test_limits_of_a_message(void **state)

@@ -1,13 +1,75 @@
-/* SPDX-License-Identifier: BSD-3-Clause */
-#include "message/rx/data_path.h"
-
+/*
+ * test_rx_state.c -
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
+
+#include "message/rx_state.h"
+
+/* ---- test auto deadline ---------------------------------------------------------------------------- */
+
+#define LIMIT (10 * LH_NS_PER_S)
+#define SIZE  1000000u
+
+static void test_begins_far_away(void **state)
+{
+    (void)state;
+    struct auto_deadline automatic = {0};
+    assert_int_equal(auto_deadline_of(&automatic, SIZE, 0, LIMIT), LH_NS_PER_S);
+    assert_int_equal(auto_deadline_of(&automatic, UINT64_MAX, LIMIT, LIMIT), LH_NS_PER_S);
+}
+
+static void test_settles_above_what_messages_take(void **state)
+{
+    (void)state;
+    struct auto_deadline automatic = {0};
+    for (int i = 0; i < 50; i++)
+        auto_deadline_on_end(&automatic, 8 * LH_NS_PER_MS, SIZE);
+    lh_time ns = auto_deadline_of(&automatic, SIZE, LH_NS_PER_MS, LIMIT);
+    assert_in_range(ns, 12 * LH_NS_PER_MS, 12 * LH_NS_PER_MS + 100 * LH_NS_PER_US);
+    /* A path of half the rate: what is cut off counts as slow, so it grows. */
+    for (int i = 0; i < 20; i++) {
+        ns = auto_deadline_of(&automatic, SIZE, LH_NS_PER_MS, LIMIT);
+        lh_time took = ns < 16 * LH_NS_PER_MS ? ns : 16 * LH_NS_PER_MS;
+        auto_deadline_on_end(&automatic, took, (uint64_t)SIZE * took / (16 * LH_NS_PER_MS));
+    }
+    assert_true(auto_deadline_of(&automatic, SIZE, LH_NS_PER_MS, LIMIT) > 16 * LH_NS_PER_MS);
+}
+
+static void test_nothing_at_all_doubles_it(void **state)
+{
+    (void)state;
+    struct auto_deadline automatic = {0};
+    auto_deadline_on_end(&automatic, 8 * LH_NS_PER_MS, SIZE);
+    lh_time before = auto_deadline_of(&automatic, SIZE, 0, LIMIT);
+    auto_deadline_on_end(&automatic, before, 0);
+    assert_in_range(auto_deadline_of(&automatic, SIZE, 0, LIMIT), 2 * before - 1, 2 * before + 1);
+    for (int i = 0; i < 100; i++)
+        auto_deadline_on_end(&automatic, before, 0);
+    assert_in_range(auto_deadline_of(&automatic, SIZE, 0, LIMIT), before, LIMIT);
+    auto_deadline_on_end(&automatic, 8 * LH_NS_PER_MS, SIZE);
+    assert_in_range(auto_deadline_of(&automatic, SIZE, 0, LIMIT), before - 1, before + 1);
+}
+
+static int run_auto_deadline(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_begins_far_away),
+        cmocka_unit_test(test_settles_above_what_messages_take),
+        cmocka_unit_test(test_nothing_at_all_doubles_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test data path -------------------------------------------------------------------------------- */
 
 #define MTU        1024u
 #define OVERDUE_NS (300 * LH_NS_PER_MS)
@@ -209,7 +271,7 @@ static void test_reasons(void **state)
 
 #define PATH_TEST(function) cmocka_unit_test_setup(function, begin)
 
-int main(void)
+static int run_data_path(void)
 {
     const struct CMUnitTest tests[] = {
         PATH_TEST(test_many_announced_and_none_arrived),
@@ -226,4 +288,112 @@ int main(void)
         PATH_TEST(test_reasons),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test waiting ---------------------------------------------------------------------------------- */
+
+static struct store store;
+static struct waiting waiting;
+static struct message_request requests[8];
+
+static int waiting_begin(void **state)
+{
+    (void)state;
+    store_init(&store, UINT64_MAX);
+    waiting = (struct waiting){0};
+    return 0;
+}
+
+static int end(void **state)
+{
+    struct rx_receive receive;
+    (void)state;
+    while (waiting_pop(&waiting, &store, &receive))
+        continue;
+    waiting_give_back(&waiting, &store);
+    assert_int_equal(waiting.count, 0);
+    assert_int_equal(store_bytes(&store), 0);
+    return 0;
+}
+
+static void add(uint32_t number, uint64_t tag, uint64_t ignore)
+{
+    const struct rx_receive receive = {.request = &requests[number], .tag = tag, .ignore = ignore};
+    assert_true(waiting_hold(&waiting, &store));
+    waiting_add(&waiting, &receive);
+}
+
+/* -1: none. */
+static int take(uint64_t tag)
+{
+    struct rx_receive receive;
+    return waiting_take(&waiting, &store, tag, &receive) ? (int)(receive.request - requests) : -1;
+}
+
+static void test_fits(void **state)
+{
+    (void)state;
+    const struct rx_receive receive = {.tag = 0xF0, .ignore = 0x0F};
+    assert_true(receive_fits(&receive, 0xF0));
+    assert_true(receive_fits(&receive, 0xF7));
+    assert_false(receive_fits(&receive, 0xE0));
+    assert_false(receive_fits(&receive, 0xF0 | (uint64_t)1 << 63));
+    assert_true(receive_fits(&(struct rx_receive){.ignore = UINT64_MAX}, 77));
+}
+
+static void test_the_first_that_fits(void **state)
+{
+    (void)state;
+    add(0, 1, 0);
+    add(1, 2, 0);
+    add(2, 0, UINT64_MAX);
+    add(3, 2, 0);
+    assert_int_equal(take(2), 1);
+    assert_int_equal(take(2), 2);
+    assert_int_equal(take(2), 3);
+    assert_int_equal(take(2), -1);
+    add(4, 2, 0);
+    assert_int_equal(take(1), 0);
+    assert_int_equal(take(2), 4);
+    assert_int_equal(waiting.count, 0);
+    add(5, 3, 0);
+    assert_int_equal(take(3), 5);
+}
+
+static void test_taken_out(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 4; i++)
+        add(i, 0, 0);
+    assert_true(waiting_remove(&waiting, &store, &requests[3])); /* the last one */
+    assert_true(waiting_remove(&waiting, &store, &requests[0]));
+    assert_false(waiting_remove(&waiting, &store, &requests[0]));
+    add(5, 0, 0);
+    assert_int_equal(take(0), 1);
+    assert_int_equal(take(0), 2);
+    assert_int_equal(take(0), 5);
+    assert_int_equal(take(0), -1);
+}
+
+static void test_no_memory(void **state)
+{
+    (void)state;
+    store.limit_bytes = 1;
+    assert_false(waiting_hold(&waiting, &store));
+}
+
+static int run_waiting(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fits),
+        cmocka_unit_test_setup_teardown(test_the_first_that_fits, waiting_begin, end),
+        cmocka_unit_test_setup_teardown(test_taken_out, waiting_begin, end),
+        cmocka_unit_test_setup_teardown(test_no_memory, waiting_begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void)
+{
+    return run_auto_deadline() + run_data_path() + run_waiting();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "message/rx/auto_scheme.h"
+#include "message/rx_state.h"
 
-#include "message/rx/arrivals.h"
+#include "message/rx_receiver.h"
 #include "unit/message/rx_part.h"
 
 static int begin_whole(void **state)

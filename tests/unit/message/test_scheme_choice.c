@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "message/scheme/scheme_choice.h"
+#include "message/scheme_choice.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

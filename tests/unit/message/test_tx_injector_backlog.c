@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "message/tx/backlog.h"
+#include "message/tx_injector.h"
 
-#include "message/tx/cts.h"
+#include "message/tx_sender.h"
 
 #include "unit/message/tx_part.h"
 

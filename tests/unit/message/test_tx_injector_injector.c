@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "message/tx/injector.h"
+#include "message/tx_injector.h"
 
 #include "unit/message/tx_part.h"
 
-#include "message/control/machine.h"
+#include "control/message_control.h"
 
 #define QUEUE_BYTES ((uint64_t)512 << 10) /* docs/connections.md, the window */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "message/tx/to_receiver.h"
+#include "message/tx_injector.h"
 
 #include "unit/message/tx_part.h"
 

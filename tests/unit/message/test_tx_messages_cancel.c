@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "message/tx/cancel.h"
+#include "message/tx_messages.h"
 
 #include "unit/message/tx_part.h"
 

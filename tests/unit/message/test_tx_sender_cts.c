@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "message/tx/cts.h"
+#include "message/tx_sender.h"
 
 #include <stdlib.h>
 

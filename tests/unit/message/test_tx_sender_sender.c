@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "message/tx/sender.h"
+#include "message/tx_sender.h"
 
 #include "unit/message/tx_part.h"
 

@@ -1,9 +1,9 @@
 /*
- * test_queue_delay.c - how long chunks wait before they leave.
+ * test_tx_state.c - how long chunks wait before they leave.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "message/tx/queue_delay.h"
+#include "message/tx_state.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,11 +1,11 @@
 /*
- * test_wait.c - what the sending part waits for, each kind made once; and for how long.
+ * test_tx_state_wait.c - what the sending part waits for, each kind made once; and for how long.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "unit/message/tx_part.h"
 
-#include "message/tx/wait.h"
+#include "message/tx_state.h"
 
 /* What it waits for as of now. */
 static enum tx_wait wait_at(lh_time now)

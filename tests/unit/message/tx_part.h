@@ -9,7 +9,7 @@
 #include "unit/message/fake_scheme.h"
 #include "unit/message/fake_sdr.h"
 
-#include "message/tx/sender.h"
+#include "message/tx_sender.h"
 
 #define SLOTS  8u
 #define CHUNK  64u

@@ -1,5 +1,5 @@
 /*
- * test_plan.c - the planner: limits are kept, ties are broken by cost, more loss is never better.
+ * test_planner.c - the planner: limits are kept, ties are broken by cost, more loss is never better.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -16,8 +16,7 @@
 
 #include <longhaul/error.h>
 
-#include "plan/plan.h"
-#include "plan/plan_list.h"
+#include "plan/planner.h"
 #include "schemes/scheme_table.h"
 
 #define KIB ((uint64_t)1024)

@@ -1,9 +1,9 @@
 /*
- * test_remember.c - which measured rates a probe leaves to connections, and under which addresses.
+ * test_probe_client.c - which measured rates a probe leaves to connections, and under which addresses.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "probe/remember.h"
+#include "probe/probe_measure.h"
 
 #include <arpa/inet.h>
 #include <setjmp.h>

@@ -1,10 +1,9 @@
 /*
- * test_packet.c - packets and messages of a probe: said and heard, and what must be refused.
+ * test_probe_messages.c - packets and messages of a probe: said and heard, and what must be refused.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "probe/message.h"
-#include "probe/packet.h"
+#include "probe/probe_messages.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "base/big_endian.h"
+#include "base/bytes.h"
 
 static const struct probe_packet said = {.kind = PROBE_DATA,
                                          .flow = 3,

@@ -1,16 +1,106 @@
 /*
- * test_rate_search.c - paths of many kinds, from above and from below their rate.
+ * test_probe_search.c - every MTU is found exactly, also when packets are lost.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "probe/rate_search.h"
-
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <cmocka.h>
+
+#include "base/prng.h"
+#include "probe/probe_search.h"
+
+/* ---- test mtu search ------------------------------------------------------------------------------- */
+
+/* A path of that MTU that loses that share of everything. */
+static uint32_t search_path(uint32_t mtu, double loss, struct lh_prng *prng, uint32_t *rounds)
+{
+    struct mtu_search search;
+    mtu_search_init(&search, 104, 65535);
+    while (!search.done) {
+        struct mtu_search_round round = mtu_search_next(&search);
+        bool passed[MTU_SEARCH_SIZES_MAX] = {false};
+        assert_in_range(round.count, 1, MTU_SEARCH_SIZES_MAX);
+        for (uint32_t i = 0; i < round.count; i++) {
+            assert_in_range(round.sizes[i], 104, 65535);
+            assert_true(i == 0 || round.sizes[i] > round.sizes[i - 1]);
+            for (uint32_t try = 0; try < round.tries; try++)
+                passed[i] |= round.sizes[i] <= mtu && !lh_prng_chance(prng, loss);
+        }
+        mtu_search_on_round(&search, &round, passed);
+    }
+    assert_int_equal(mtu_search_next(&search).count, 0);
+    *rounds = search.rounds;
+    return search.passed_bytes;
+}
+
+static void test_every_mtu(void **state)
+{
+    (void)state;
+    struct lh_prng prng;
+    uint32_t rounds;
+    lh_prng_seed(&prng, 1);
+    for (uint32_t mtu = 104; mtu <= 65535; mtu += mtu < 10000 ? 1 : 37) {
+        assert_int_equal(search_path(mtu, 0, &prng, &rounds), mtu);
+        assert_in_range(rounds, 1, 7);
+    }
+    assert_int_equal(search_path(65535, 0, &prng, &rounds), 65535);
+    assert_int_equal(rounds, 1);
+    assert_int_equal(search_path(1500, 0, &prng, &rounds), 1500);
+}
+
+static void test_nothing_passes(void **state)
+{
+    (void)state;
+    struct lh_prng prng;
+    uint32_t rounds;
+    lh_prng_seed(&prng, 1);
+    assert_int_equal(search_path(103, 0, &prng, &rounds), 103); /* below the floor */
+    assert_int_equal(search_path(0, 0, &prng, &rounds), 103);
+}
+
+static void test_loss(void **state)
+{
+    (void)state;
+    const uint32_t mtus[] = {576, 1400, 1500, 9000, 1437, 8999, 65535, 20001};
+    struct lh_prng prng;
+    uint32_t rounds;
+    lh_prng_seed(&prng, 5);
+    for (uint32_t trial = 0; trial < 200; trial++)
+        for (size_t i = 0; i < sizeof mtus / sizeof *mtus; i++)
+            assert_int_equal(search_path(mtus[i], 0.1, &prng, &rounds), mtus[i]);
+}
+
+/* Half of everything lost: bounded, and never a size that does not pass. */
+static void test_heavy_loss_ends(void **state)
+{
+    (void)state;
+    struct lh_prng prng;
+    uint32_t rounds;
+    lh_prng_seed(&prng, 2);
+    for (uint32_t trial = 0; trial < 500; trial++) {
+        assert_in_range(search_path(1500, 0.5, &prng, &rounds), 103, 1500);
+        assert_in_range(rounds, 1, MTU_SEARCH_ROUNDS_MAX);
+    }
+}
+
+static int run_mtu_search(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_mtu),
+        cmocka_unit_test(test_nothing_passes),
+        cmocka_unit_test(test_loss),
+        cmocka_unit_test(test_heavy_loss_ends),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test rate search ------------------------------------------------------------------------------ */
+
+/* Paths of many kinds, from above and from below their rate. */
 
 struct path {
     double rate_bps;   /* of the narrowest place; what is above it is dropped, or waits */
@@ -38,7 +128,7 @@ static struct rate_outcome send_over(const struct path *path, double offered_bps
     };
 }
 
-static struct rate_search search_path(const struct path *path, uint64_t cap_bps)
+static struct rate_search rate_search_search_path(const struct path *path, uint64_t cap_bps)
 {
     struct rate_search search;
     rate_search_init(&search, cap_bps);
@@ -54,7 +144,7 @@ static struct rate_search search_path(const struct path *path, uint64_t cap_bps)
 static void assert_found(const struct path *path, uint64_t cap_bps, double rate_bps,
                          enum lh_probe_limit limit)
 {
-    struct rate_search got = search_path(path, cap_bps);
+    struct rate_search got = rate_search_search_path(path, cap_bps);
     if (got.rate_bps < 0.9 * rate_bps || got.rate_bps > 1.05 * rate_bps || got.limit != limit)
         fail_msg("%g, limit %d; not %g, limit %d", got.rate_bps, got.limit, rate_bps, limit);
 }
@@ -130,11 +220,11 @@ static void test_everything_lost_ends(void **state)
 {
     (void)state;
     struct path path = {.rate_bps = 0, .sender_bps = 1e13};
-    struct rate_search got = search_path(&path, 0);
+    struct rate_search got = rate_search_search_path(&path, 0);
     assert_true(got.rate_bps == 0);
 }
 
-int main(void)
+static int run_rate_search(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_paths), cmocka_unit_test(test_hosts_that_are_the_limit),
@@ -142,4 +232,73 @@ int main(void)
         cmocka_unit_test(test_burst), cmocka_unit_test(test_everything_lost_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test schedule --------------------------------------------------------------------------------- */
+
+/* The time is kept, and where it is short there are fewer trials. */
+
+static const uint32_t schedule_sizes[] = {256, 1024, 4096};
+
+static struct schedule_wish wish_of(lh_time left_ns, lh_time overhead_ns)
+{
+    return (struct schedule_wish){.left_ns = left_ns,
+                                  .overhead_ns = overhead_ns,
+                                  .rate_bps = 1000000000,
+                                  .header_bytes = 48,
+                                  .size_count = 3,
+                                  .payload_bytes = schedule_sizes,
+                                  .trials = 5};
+}
+
+static void test_time_is_kept(void **state)
+{
+    (void)state;
+    struct schedule_wish wish = wish_of(6 * LH_NS_PER_S, 50 * LH_NS_PER_MS);
+    struct schedule made = schedule_make(&wish);
+    lh_time sum = 0;
+    assert_int_equal(made.trials, 5);
+    for (uint32_t i = 0; i < 3; i++)
+        sum += made.trials * (made.packets[i] * made.gap_ns[i] + wish.overhead_ns);
+    assert_in_range(sum, 5900 * LH_NS_PER_MS, 6000 * LH_NS_PER_MS);
+    assert_int_equal(made.gap_ns[0], SCHEDULE_GAP_MIN_NS); /* 2.4 us at that rate */
+    assert_int_equal(made.gap_ns[2], 4144 * 8);
+}
+
+static void test_long_paths_have_fewer_trials(void **state)
+{
+    (void)state;
+    struct schedule_wish wish = wish_of(6 * LH_NS_PER_S, LH_NS_PER_S);
+    assert_int_equal(schedule_make(&wish).trials, 1);
+    wish.left_ns = 0;
+    struct schedule made = schedule_make(&wish);
+    assert_int_equal(made.trials, 1);
+    assert_int_equal(made.packets[0], SCHEDULE_PACKETS_MIN);
+}
+
+static void test_what_was_asked_for_is_done(void **state)
+{
+    (void)state;
+    struct schedule_wish wish = wish_of(0, LH_NS_PER_S);
+    wish.packets = 777;
+    struct schedule made = schedule_make(&wish);
+    assert_int_equal(made.trials, 5);
+    assert_int_equal(made.packets[2], 777);
+    wish = wish_of(600 * LH_NS_PER_S, 0);
+    assert_int_equal(schedule_make(&wish).packets[0], LH_PROBE_PACKETS_MAX);
+}
+
+static int run_schedule(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_time_is_kept),
+        cmocka_unit_test(test_long_paths_have_fewer_trials),
+        cmocka_unit_test(test_what_was_asked_for_is_done),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void)
+{
+    return run_mtu_search() + run_rate_search() + run_schedule();
 }

@@ -1,11 +1,9 @@
 /*
- * test_choice.c - what is chosen is what the planner's figures say, is at hand at once, and does not
+ * test_auto_choice.c - what is chosen is what the planner's figures say, is at hand at once, and does not
  * flap.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "schemes/auto/choice.h"
-
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +16,10 @@
 #include <longhaul/error.h>
 
 #include "base/prng.h"
+#include "schemes/auto_choice.h"
 #include "schemes/scheme_table.h"
+
+/* ---- test choice ----------------------------------------------------------------------------------- */
 
 #define MIB ((uint64_t)1 << 20)
 
@@ -414,7 +415,7 @@ static void sizes_are_classes(void **state)
     settled(choice, UINT64_MAX, &ocean); /* the model refuses that: the plainest */
 }
 
-int main(void)
+static int run_choice(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_answer_is_at_hand_at_once),
@@ -439,4 +440,49 @@ int main(void)
         cmocka_unit_test(sizes_are_classes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test params ----------------------------------------------------------------------------------- */
+
+/* The parameters of `auto`. */
+
+static void parse(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"by",
+                                        "by=",
+                                        "by=p5",
+                                        "by=mean,",
+                                        ",",
+                                        "overhead=",
+                                        "overhead=-1",
+                                        "overhead=2x",
+                                        "overhead=1e30",
+                                        "k=8",
+                                        "by=p50,by=p99",
+                                        "overhead=1,overhead=1",
+                                        "by=p99 ",
+                                        " by=p99"};
+    enum lh_plan_by by = LH_PLAN_BY_P50;
+    double overhead = 7;
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        assert_int_equal(auto_params_parse(wrong[i], &by, &overhead), -LH_EINVAL);
+    assert_true(by == LH_PLAN_BY_P50 && overhead == 7);
+    assert_int_equal(auto_params_parse("", &by, &overhead), 0);
+    assert_true(by == LH_PLAN_BY_MEAN && isinf(overhead));
+    assert_int_equal(auto_params_parse("overhead=25%,by=p999", &by, &overhead), 0);
+    assert_true(by == LH_PLAN_BY_P999 && overhead == 0.25);
+}
+
+static int run_params(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parse),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void)
+{
+    return run_choice() + run_params();
 }

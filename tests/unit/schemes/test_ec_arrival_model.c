@@ -1,22 +1,159 @@
 /*
- * test_segment_times.c - erasure codes as Longhaul's machines run them, against messages played chunk by
- * chunk: how much parity they wait for, how often they ask, how long they take.
+ * test_ec_arrival_model.c - how much parity a message waits for, against binomials.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "schemes/ec/segment_times.h"
-
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
-#include "support/predictions.h"
+#include "schemes/ec_arrival_model.h"
 #include "support/near.h"
+#include "support/predictions.h"
+
+/* ---- test partial arrival -------------------------------------------------------------------------- */
+
+static struct ec_partial_arrival partial_arrival_partial;
+
+static void of(const char *text, double p, double chunks)
+{
+    static struct ec_missing missing;
+    struct lh_model_scheme scheme;
+    struct model_loss loss = model_loss_of_packets(p, 0, 1);
+    assert_int_equal(lh_model_scheme_parse(text, &scheme), 0);
+    ec_missing_of(&scheme, &loss, chunks, &missing);
+    ec_partial_start(&partial_arrival_partial, &scheme, &loss, chunks, &missing);
+}
+
+/* One submessage of 4 chunks: j lost of its 4 + j at most after j rows. */
+static void test_one_submessage(void **state)
+{
+    (void)state;
+    const double p = 0.1, q = 0.9;
+    of("ec:mds,k=4,m=2", p, 4);
+    assert_near(ec_partial_log(&partial_arrival_partial, 0), 4 * log(q), 1e-12);
+    assert_near(exp(ec_partial_log(&partial_arrival_partial, 1)), pow(q, 5) + 5 * p * pow(q, 4), 1e-12);
+    double all = pow(q, 6) + 6 * p * pow(q, 5) + 15 * p * p * pow(q, 4);
+    assert_near(exp(ec_partial_log(&partial_arrival_partial, 2)), all, 1e-12);
+    assert_near(ec_partial_log(&partial_arrival_partial, 100), ec_partial_log(&partial_arrival_partial, 2),
+                0);
+    double mean = 1 - pow(q, 4) + 1 - pow(q, 5) - 5 * p * pow(q, 4);
+    assert_near(ec_partial_mean(&partial_arrival_partial), mean, 1e-12);
+}
+
+/* Rows in their order: one that comes later never makes a message less complete, and the quantile is the
+ * first that is enough. */
+static void test_quantile(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"ec:mds,k=8,m=3", "ec:xor,k=8,m=4", "ec:xor,k=8,m=4,spread=2"};
+    for (unsigned t = 0; t < 3; t++) {
+        of(texts[t], 0.05, 50);
+        double all = partial_arrival_partial.submessages * partial_arrival_partial.rows;
+        for (double parity = 1; parity <= all; parity++)
+            assert_true(ec_partial_log(&partial_arrival_partial, parity) >=
+                        ec_partial_log(&partial_arrival_partial, parity - 1) - 1e-12);
+        for (double share = 0.05; share < 1; share += 0.05) {
+            double parity = ec_partial_quantile(&partial_arrival_partial, share);
+            if (isinf(parity)) {
+                assert_true(ec_partial_log(&partial_arrival_partial, all) < log(share));
+                continue;
+            }
+            assert_true(ec_partial_log(&partial_arrival_partial, parity) >= log(share));
+            assert_true(parity == 0 || ec_partial_log(&partial_arrival_partial, parity - 1) < log(share));
+        }
+    }
+}
+
+static int run_partial_arrival(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_submessage),
+        cmocka_unit_test(test_quantile),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test request rounds --------------------------------------------------------------------------- */
+
+/*
+ * Rounds of requests: one is enough where the code has a margin, else chances fall
+ * with each.
+ */
+
+static struct ec_rounds request_rounds_rounds;
+static struct ec_missing request_rounds_missing;
+
+static void request_rounds_of(const char *text, double p, double chunks)
+{
+    struct lh_model_scheme scheme;
+    struct model_loss loss = model_loss_of_packets(p, 0, 1);
+    assert_int_equal(lh_model_scheme_parse(text, &scheme), 0);
+    ec_missing_of(&scheme, &loss, chunks, &request_rounds_missing);
+    ec_rounds_start(&request_rounds_rounds, &scheme, &loss, chunks, &request_rounds_missing);
+}
+
+static void test_margin(void **state)
+{
+    (void)state;
+    request_rounds_of("ec:mds,k=8,m=2", 0.2, 80);
+    assert_near(ec_rounds_log(&request_rounds_rounds, 0), request_rounds_missing.log_none, 0);
+    assert_near(ec_rounds_log(&request_rounds_rounds, 1), 0, 0);
+    assert_near(ec_rounds_more(&request_rounds_rounds), 0, 0);
+    assert_near(ec_rounds_quantile(&request_rounds_rounds, 0.999), 1, 0);
+}
+
+/* The only chunk and a copy, then once a round: lost r + 2 times. */
+static void test_copies(void **state)
+{
+    (void)state;
+    const double p = 0.3;
+    request_rounds_of("ec:mds,k=8,m=1", p, 1);
+    for (double r = 0; r < 6; r++)
+        assert_near(-expm1(ec_rounds_log(&request_rounds_rounds, r)), pow(p, r + 2), 1e-9);
+    assert_near(ec_rounds_more(&request_rounds_rounds), pow(p, 3) / (1 - p), 1e-6);
+}
+
+static void test_each_round_brings_more(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"ec:mds,k=8,m=2,fallback=sr", "ec:xor,k=8,m=2",
+                                        "ec:xor,k=8,m=2,fallback=sr"};
+    for (unsigned t = 0; t < 3; t++) {
+        request_rounds_of(texts[t], 0.2, 100);
+        for (double r = 1; r < 20; r++)
+            assert_true(ec_rounds_log(&request_rounds_rounds, r) >
+                        ec_rounds_log(&request_rounds_rounds, r - 1));
+        for (double share = 0.1; share < 1; share += 0.2) {
+            double r = ec_rounds_quantile(&request_rounds_rounds, share);
+            assert_true(ec_rounds_log(&request_rounds_rounds, r) >= log(share));
+            assert_true(r == 0 || ec_rounds_log(&request_rounds_rounds, r - 1) < log(share));
+        }
+    }
+}
+
+static int run_request_rounds(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_margin),
+        cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_each_round_brings_more),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test segment times ---------------------------------------------------------------------------- */
+
+/*
+ * Erasure codes as Longhaul's machines run them, against messages played chunk by
+ * chunk: how much parity they wait for, how often they ask, how long they take.
+ */
 
 #define PLAYED      20000
 #define GROUPS_MAX  32u
@@ -31,7 +168,7 @@ static const char *const codes[] = {
 
 static struct lh_prng prng;
 static struct ec_segment_times code;
-static struct lh_model_scheme scheme;
+static struct lh_model_scheme segment_times_scheme;
 static struct model_message message;
 
 static struct lh_model_path path_of(uint64_t chunks, uint32_t packets, double loss)
@@ -46,10 +183,10 @@ static struct lh_model_path path_of(uint64_t chunks, uint32_t packets, double lo
 
 static void start(const char *text, const struct lh_model_path *path)
 {
-    assert_int_equal(lh_model_scheme_parse(text, &scheme), 0);
-    scheme.timing = LH_MODEL_TIMING_LONGHAUL;
-    assert_int_equal(message_of(path, &scheme, &message), 0);
-    ec_segment_start(&code, &scheme, &message);
+    assert_int_equal(lh_model_scheme_parse(text, &segment_times_scheme), 0);
+    segment_times_scheme.timing = LH_MODEL_TIMING_LONGHAUL;
+    assert_int_equal(message_of(path, &segment_times_scheme, &message), 0);
+    ec_segment_start(&code, &segment_times_scheme, &message);
 }
 
 /* ---- a message, played ------------------------------------------------------------------------------- */
@@ -83,7 +220,7 @@ static bool met(const struct group *group, unsigned rows)
 {
     unsigned lost = 0;
     unsigned there = 0;
-    if (scheme.kind == LH_MODEL_EC_XOR && message.chunks > 1) {
+    if (segment_times_scheme.kind == LH_MODEL_EC_XOR && message.chunks > 1) {
         unsigned classes = code.missing.rows < group->size ? code.missing.rows : group->size;
         for (unsigned class = 0; class < classes; class ++)
             if (!class_met(group, class, classes, rows))
@@ -100,7 +237,7 @@ static bool met(const struct group *group, unsigned rows)
 /* Sends again what is asked for; false: there is nothing to ask for. Not mds with fallback ir. */
 static bool ask(struct group *group, bool *failed)
 {
-    bool sr = scheme.fallback == LH_MODEL_FALLBACK_SR;
+    bool sr = segment_times_scheme.fallback == LH_MODEL_FALLBACK_SR;
     unsigned classes = code.missing.rows < group->size ? code.missing.rows : group->size;
     bool asked[PLACES_MAX];
     bool lacks = false;
@@ -161,7 +298,8 @@ static struct played play(void)
     if (isfinite(played.parity))
         return played;
     played.rounds = 1;
-    if (message.chunks > 1 && scheme.kind == LH_MODEL_EC_MDS && scheme.fallback == LH_MODEL_FALLBACK_IR)
+    if (message.chunks > 1 && segment_times_scheme.kind == LH_MODEL_EC_MDS &&
+        segment_times_scheme.fallback == LH_MODEL_FALLBACK_IR)
         return played; /* it asks for so much that it is enough */
     for (unsigned round = 1;; round++) {
         bool any = false;
@@ -273,7 +411,7 @@ static void test_drawn(void **state)
         double wanted = ec_segment_mean(&code);
         for (unsigned rows = 0; rows < 2; rows++) {
             path.burst_packets = rows ? 1 / 0.95 : 0;
-            assert_int_equal(prediction_of(&path, &scheme, &sampler), 0);
+            assert_int_equal(prediction_of(&path, &segment_times_scheme, &sampler), 0);
             uint8_t *cells = calloc(1, sampler.cells + 1);
             double sum = 0;
             for (unsigned n = 0; n < PLAYED; n++)
@@ -301,7 +439,7 @@ static void test_rows_fail_together(void **state)
     assert_near(ec_missing_apart(&code.missing, &message.loss), 1, 0);
 }
 
-int main(void)
+static int run_segment_times(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_played),
@@ -311,4 +449,9 @@ int main(void)
         cmocka_unit_test(test_rows_fail_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void)
+{
+    return run_partial_arrival() + run_request_rounds() + run_segment_times();
 }

@@ -1,28 +1,31 @@
 /*
- * test_missing.c - chances of a fallback (appendix B), and what is missing then.
+ * test_ec_missing.c - chances of a fallback (appendix B), and what is missing then.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "schemes/ec/missing.h"
-
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
+#include "schemes/ec_missing.h"
 #include "support/near.h"
 
-static struct ec_missing missing;
+/* ---- test missing ---------------------------------------------------------------------------------- */
+
+static struct ec_missing missing_missing;
 
 static void of(const char *text, double loss, double chunks)
 {
     struct lh_model_scheme scheme;
     assert_int_equal(lh_model_scheme_parse(text, &scheme), 0);
     struct model_loss independent = model_loss_of_chunks(loss, 0, 16);
-    ec_missing_of(&scheme, &independent, chunks, &missing);
+    ec_missing_of(&scheme, &independent, chunks, &missing_missing);
 }
 
 static double paper(const char *text, double loss)
@@ -53,12 +56,12 @@ static void test_message_of_whole_submessages(void **state)
 {
     (void)state;
     of("ec:xor", 1e-2, 2048);
-    assert_near(missing.submessages, 64, 0);
-    assert_near(missing.parity_chunks, 512, 0);
-    assert_near(-expm1(missing.log_none), 0.3947312432097598, 1e-12);
-    assert_near(missing.kind[1].count, 0, 0);
+    assert_near(missing_missing.submessages, 64, 0);
+    assert_near(missing_missing.parity_chunks, 512, 0);
+    assert_near(-expm1(missing_missing.log_none), 0.3947312432097598, 1e-12);
+    assert_near(missing_missing.kind[1].count, 0, 0);
     of("ec:mds", 1e-2, 2048);
-    assert_near(-expm1(missing.log_none), 1.322799368801234e-08, 1e-9);
+    assert_near(-expm1(missing_missing.log_none), 1.322799368801234e-08, 1e-9);
 }
 
 /* Submessages of a message that is cut as the protocol cuts it. */
@@ -66,28 +69,28 @@ static void test_shorter_messages(void **state)
 {
     (void)state;
     of("ec:mds", 0.1, 1); /* three copies */
-    assert_near(missing.parity_chunks, 2, 0);
-    assert_near(-expm1(missing.log_none), 1e-3, 1e-12);
+    assert_near(missing_missing.parity_chunks, 2, 0);
+    assert_near(-expm1(missing_missing.log_none), 1e-3, 1e-12);
     of("ec:xor", 0.1, 1);
-    assert_near(-expm1(missing.log_none), 1e-3, 1e-12);
+    assert_near(-expm1(missing_missing.log_none), 1e-3, 1e-12);
     of("ec:mds", 0.1, 2); /* one more parity chunk than data */
-    assert_near(missing.parity_chunks, 3, 0);
-    assert_near(-expm1(missing.log_none), 5 * 0.9 * 1e-4 + 1e-5, 1e-12);
+    assert_near(missing_missing.parity_chunks, 3, 0);
+    assert_near(-expm1(missing_missing.log_none), 5 * 0.9 * 1e-4 + 1e-5, 1e-12);
     of("ec:xor", 0.1, 2); /* two pairs */
-    assert_near(missing.parity_chunks, 2, 0);
-    assert_near(-expm1(missing.log_none), 1 - 0.99 * 0.99, 1e-12);
+    assert_near(missing_missing.parity_chunks, 2, 0);
+    assert_near(-expm1(missing_missing.log_none), 1 - 0.99 * 0.99, 1e-12);
     of("ec:mds", 1e-3, 33); /* 17 and 16 */
-    assert_near(missing.submessages, 2, 0);
-    assert_int_equal(missing.kind[0].size, 17);
-    assert_int_equal(missing.kind[1].size, 16);
-    assert_near(missing.kind[0].count + missing.kind[1].count, 2, 0);
-    assert_near(missing.parity_chunks, 16, 0);
+    assert_near(missing_missing.submessages, 2, 0);
+    assert_int_equal(missing_missing.kind[0].size, 17);
+    assert_int_equal(missing_missing.kind[1].size, 16);
+    assert_near(missing_missing.kind[0].count + missing_missing.kind[1].count, 2, 0);
+    assert_near(missing_missing.parity_chunks, 16, 0);
     of("ec:mds,k=2,m=5", 1e-3, 4); /* full ones have all that was asked for, */
-    assert_near(missing.parity_chunks, 10, 0);
+    assert_near(missing_missing.parity_chunks, 10, 0);
     of("ec:mds,k=2,m=5", 1e-3, 3); /* and so have all of a message that has a full one */
-    assert_near(missing.parity_chunks, 10, 0);
+    assert_near(missing_missing.parity_chunks, 10, 0);
     of("ec:xor", 1e-3, 9);
-    assert_near(missing.parity_chunks, 8, 0);
+    assert_near(missing_missing.parity_chunks, 8, 0);
 }
 
 /* E[z^N] against the distribution of one submessage, by all ways to lose its chunks. */
@@ -119,8 +122,8 @@ static void test_incremental_by_all_ways(void **state)
                 sum += chance[x] * pow(z, x);
                 slope += x > 0 ? x * chance[x] * pow(z, x - 1.0) : 0;
             }
-            assert_near(exp(ec_missing_log(&missing, w)), sum, 1e-12);
-            assert_near(ec_missing_slope(&missing, w), slope, 1e-12);
+            assert_near(exp(ec_missing_log(&missing_missing, w)), sum, 1e-12);
+            assert_near(ec_missing_slope(&missing_missing, w), slope, 1e-12);
         }
     }
 }
@@ -129,14 +132,14 @@ static void test_moments(void **state)
 {
     (void)state;
     of("ec:mds,fallback=sr", 0.1, 2048);
-    double fails = missing.kind[0].above[0];
-    assert_near(missing.mean, 64 * fails * 32, 1e-12);
-    assert_near(missing.variance, 64 * 32 * 32 * fails * (1 - fails), 1e-9);
-    assert_near(ec_missing_slope(&missing, 0), missing.mean, 1e-12);
-    double repeated = missing.mean;
+    double fails = missing_missing.kind[0].above[0];
+    assert_near(missing_missing.mean, 64 * fails * 32, 1e-12);
+    assert_near(missing_missing.variance, 64 * 32 * 32 * fails * (1 - fails), 1e-9);
+    assert_near(ec_missing_slope(&missing_missing, 0), missing_missing.mean, 1e-12);
+    double repeated = missing_missing.mean;
     of("ec:mds,fallback=ir", 0.1, 2048);
-    assert_near(missing.kind[0].above[0], fails, 1e-14);
-    assert_true(missing.mean < repeated / 10);
+    assert_near(missing_missing.kind[0].above[0], fails, 1e-14);
+    assert_true(missing_missing.mean < repeated / 10);
 }
 
 /* Interleaving puts the chunks of a burst into different submessages. */
@@ -149,13 +152,13 @@ static void test_bursts_and_spread(void **state)
     const char *texts[] = {"ec:mds,spread=8", "ec:mds,spread=64", "ec:mds"};
     for (unsigned i = 0; i < 3; i++) {
         assert_int_equal(lh_model_scheme_parse(texts[i], &scheme), 0);
-        ec_missing_of(&scheme, &loss, 32 * 1024, &missing);
-        chance[i] = missing.kind[0].above[0];
+        ec_missing_of(&scheme, &loss, 32 * 1024, &missing_missing);
+        chance[i] = missing_missing.kind[0].above[0];
     }
     assert_true(chance[0] > 10 * chance[1] && chance[1] > 10 * chance[2]);
 }
 
-int main(void)
+static int run_missing(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_appendix_b),       cmocka_unit_test(test_message_of_whole_submessages),
@@ -163,4 +166,88 @@ int main(void)
         cmocka_unit_test(test_moments),          cmocka_unit_test(test_bursts_and_spread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test missing sampler -------------------------------------------------------------------------- */
+
+/* What is missing, drawn, against its mean. */
+
+static struct ec_missing missing;
+static struct lh_model_scheme missing_sampler_scheme;
+static struct lh_prng prng;
+
+static void missing_sampler_of(const char *text, const struct model_loss *loss, double chunks)
+{
+    assert_int_equal(lh_model_scheme_parse(text, &missing_sampler_scheme), 0);
+    ec_missing_of(&missing_sampler_scheme, loss, chunks, &missing);
+    lh_prng_seed(&prng, 11);
+}
+
+static double mean_of(const struct model_loss *loss, unsigned count, double *error)
+{
+    uint8_t *cells = calloc(1, ec_missing_cells(&missing, &missing_sampler_scheme));
+    double sum = 0, squares = 0;
+    assert_non_null(cells);
+    for (unsigned i = 0; i < count; i++) {
+        double chunks = ec_missing_draw(&missing, &missing_sampler_scheme, loss, &prng, cells).chunks;
+        sum += chunks;
+        squares += chunks * chunks;
+    }
+    free(cells);
+    *error = sqrt(fmax(0, squares / count - sum / count * sum / count) / count);
+    return sum / count;
+}
+
+/* Losses one by one, and bursts that are as long as chance makes them: the mean is that of the formula. */
+static void test_mean(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"ec:mds,k=8,m=2", "ec:mds,k=8,m=2,spread=3", "ec:xor,k=8,m=4",
+                                        "ec:mds,k=8,m=2,fallback=sr", "ec:xor,k=9,m=4,fallback=sr"};
+    for (unsigned t = 0; t < sizeof texts / sizeof *texts; t++)
+        for (int bursty = 0; bursty < 2; bursty++) {
+            struct model_loss loss = model_loss_of_packets(0.1, bursty ? 1 / 0.9 : 0, 1);
+            double error;
+            missing_sampler_of(texts[t], &loss, 200);
+            double mean = mean_of(&loss, 4000, &error);
+            if (fabs(mean - missing.mean) > 4 * error)
+                fail_msg("%s: %g drawn, %g by formula, error %g", texts[t], mean, missing.mean, error);
+        }
+}
+
+static void test_nothing_is_lost(void **state)
+{
+    (void)state;
+    struct model_loss none = model_loss_of_packets(0, 0, 1);
+    double error;
+    missing_sampler_of("ec:mds", &none, 1000);
+    assert_true(mean_of(&none, 10, &error) == 0);
+    assert_true(ec_rounds_draw(&none, 1000, &prng) == 1);
+}
+
+/* One chunk is sent until it comes: 1 / (1 - p) rounds in the mean. */
+static void test_rounds(void **state)
+{
+    (void)state;
+    struct model_loss loss = model_loss_of_packets(0.25, 1 / 0.75, 1);
+    double sum = 0;
+    lh_prng_seed(&prng, 12);
+    for (unsigned i = 0; i < 10000; i++)
+        sum += ec_rounds_draw(&loss, 1, &prng);
+    assert_true(fabs(sum / 10000 - 1 / 0.75) < 4 * sqrt(0.25 / 0.75 / 0.75 / 10000));
+}
+
+static int run_missing_sampler(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_mean),
+        cmocka_unit_test(test_nothing_is_lost),
+        cmocka_unit_test(test_rounds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void)
+{
+    return run_missing() + run_missing_sampler();
 }

@@ -1,6 +1,9 @@
-/* SPDX-License-Identifier: BSD-3-Clause */
-#include "schemes/hybrid/predictor.h"
-
+/*
+ * test_hybrid_scheme.c -
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +13,71 @@
 
 #include <cmocka.h>
 
-#include <math.h>
+#include <longhaul/error.h>
+
+#include "schemes/hybrid_groups.h"
+#include "schemes/hybrid_scheme.h"
+
+/* ---- test model params ----------------------------------------------------------------------------- */
+
+static void test_texts(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"hybrid", "hybrid,target=1e-06", "hybrid,target=0.001,tail=1",
+                                        "hybrid,tail=0"};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        struct lh_model_scheme scheme, again;
+        char out[LH_MODEL_SCHEME_TEXT_MAX];
+        assert_int_equal(lh_model_scheme_parse(texts[i], &scheme), 0);
+        assert_int_equal(scheme.kind, LH_MODEL_HYBRID);
+        lh_model_scheme_format(&scheme, out, sizeof out);
+        assert_int_equal(lh_model_scheme_parse(out, &again), 0);
+        assert_true(again.target == scheme.target && again.tail_rtts == scheme.tail_rtts);
+    }
+    struct lh_model_scheme plain;
+    char out[LH_MODEL_SCHEME_TEXT_MAX];
+    assert_int_equal(lh_model_scheme_parse("hybrid", &plain), 0);
+    assert_true(plain.target == HYBRID_TARGET_DEFAULT);
+    assert_string_equal(lh_model_scheme_format(&plain, out, sizeof out), "hybrid");
+}
+
+static void test_ranges(void **state)
+{
+    (void)state;
+    struct lh_model_scheme scheme;
+    hybrid_model_defaults(&scheme);
+    assert_int_equal(hybrid_model_check(&scheme), 0);
+    scheme.target = 0.6;
+    assert_int_equal(hybrid_model_check(&scheme), -LH_ERANGE);
+    hybrid_model_defaults(&scheme);
+    scheme.tail_rtts = 2.5;
+    assert_int_equal(hybrid_model_check(&scheme), -LH_ERANGE);
+}
+
+static void test_candidates(void **state)
+{
+    (void)state;
+    struct lh_model_scheme out[SCHEME_CANDIDATES_MAX];
+    assert_int_equal(hybrid_candidates(true, out), 0);
+    assert_int_equal(hybrid_candidates(false, out), 1);
+    assert_int_equal(hybrid_model_check(&out[0]), 0);
+    struct lh_plan_question question;
+    lh_plan_init(&question);
+    double rate = hybrid_encode_rate(&question, &out[0]);
+    assert_true(rate > 0 && rate < question.mds_bytes_per_s);
+}
+
+static int run_model_params(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_ranges),
+        cmocka_unit_test(test_candidates),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test predictor -------------------------------------------------------------------------------- */
 
 static struct lh_model_path path_of(uint64_t bytes, double loss)
 {
@@ -106,7 +173,7 @@ static void test_without_loss(void **state)
     assert_true(times.p_fallback < 1e-4);
 }
 
-int main(void)
+static int run_predictor(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_overhead),
@@ -115,4 +182,32 @@ int main(void)
         cmocka_unit_test(test_without_loss),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test scheme ----------------------------------------------------------------------------------- */
+
+static void test_one_name_and_one_code(void **state)
+{
+    (void)state;
+    uint8_t params[LH_SCHEME_PARAMS];
+    assert_string_equal(hybrid_scheme.name, "hybrid");
+    assert_string_equal(hybrid_entry.shown.name, hybrid_scheme.name);
+    assert_ptr_equal(hybrid_entry.shown.machines, &hybrid_scheme);
+    assert_int_equal(hybrid_scheme.id, 6);
+    assert_int_equal(hybrid_scheme.parse("", params), 0);
+    hybrid_scheme.measured(0.05, 3, 1024, params);
+    assert_true(hybrid_scheme.params_valid(params));
+    assert_int_equal(params[0], hybrid_code_for(0.05, 3, 1024));
+    assert_true(hybrid_scheme.coding != NULL && hybrid_scheme.deadline == NULL);
+}
+
+static int run_scheme(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_name_and_one_code)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void)
+{
+    return run_model_params() + run_predictor() + run_scheme();
 }

@@ -1,6 +1,9 @@
-/* SPDX-License-Identifier: BSD-3-Clause */
-#include "schemes/scheme_table.h"
-
+/*
+ * test_scheme_table.c - what the model predicts, by its public calls.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +14,171 @@
 
 #include <cmocka.h>
 
+#include <longhaul/model.h>
+
+#include "schemes/scheme_table.h"
+#include "support/near.h"
 #include "wire/wire_numbers.h"
+
+/* ---- test scheme model ----------------------------------------------------------------------------- */
+
+static const char *const schemes[] = {
+    "ideal", "sr-rto", "sr-nack", "ec:mds", "ec:xor", "ec:mds,fallback=sr", "ec:xor,fallback=sr", "gbn"};
+#define SCHEMES (sizeof schemes / sizeof *schemes)
+
+static struct lh_model_path path_of(uint64_t bytes, double loss)
+{
+    return (struct lh_model_path){.message_bytes = bytes,
+                                  .chunk_bytes = 65536,
+                                  .mtu_bytes = 4096,
+                                  .bandwidth_bps = 400e9,
+                                  .rtt_s = 25e-3,
+                                  .loss = loss,
+                                  .loss_of_chunk = true};
+}
+
+static struct lh_model_times of(const char *text, const struct lh_model_path *path)
+{
+    struct lh_model_scheme scheme;
+    struct lh_model_times times;
+    assert_int_equal(lh_model_scheme_parse(text, &scheme), 0);
+    if (lh_model_predict(path, &scheme, &times) != 0)
+        fail_msg("%s at loss %g: %s", text, path->loss, lh_last_error());
+    return times;
+}
+
+/* Milliseconds with one decimal, as they were settled for 400 Gbit/s, 25 ms, 128 MiB, chunks of 64 KiB. */
+static void test_reference_values(void **state)
+{
+    (void)state;
+    const double losses[] = {1e-4, 1e-3, 1e-2};
+    const double rto[] = {41.3, 92.4, 116.4};
+    const double nack[] = {32.1, 48.7, 57.0};
+    const double mds[] = {28.4, 28.4, 28.4};
+    const double xor_printed[] = {28.4, 28.6, 54.4};
+    const double xor_mean[] = {28.4, 28.6, 52.9}; /* over all numbers of failures; see docs/model.md */
+    for (unsigned i = 0; i < 3; i++) {
+        struct lh_model_path path = path_of(128 << 20, losses[i]);
+        assert_near(round(of("sr-rto", &path).mean_s * 1e4) / 10, rto[i], 1e-12);
+        assert_near(round(of("sr-nack", &path).mean_s * 1e4) / 10, nack[i], 1e-12);
+        assert_near(round(of("ec:mds,fallback=sr", &path).mean_s * 1e4) / 10, mds[i], 1e-12);
+        assert_near(round(of("ec:mds,fallback=sr", &path).paper_mean_s * 1e4) / 10, mds[i], 1e-12);
+        assert_near(round(of("ec:xor,fallback=sr", &path).paper_mean_s * 1e4) / 10, xor_printed[i], 1e-12);
+        assert_near(round(of("ec:xor,fallback=sr", &path).mean_s * 1e4) / 10, xor_mean[i], 1e-12);
+        assert_near(of("ideal", &path).mean_s, 27.68435456e-3, 1e-12);
+    }
+}
+
+static void check_order(const struct lh_model_times *times)
+{
+    const double values[] = {times->ideal_s, times->p50_s, times->p99_s, times->p999_s};
+    for (unsigned i = 0; i < 4; i++)
+        assert_true(isfinite(values[i]) && values[i] > 0 && (i == 0 || values[i] >= values[i - 1]));
+    assert_true(isfinite(times->mean_s) && times->mean_s >= times->ideal_s * (1 - 1e-12));
+    assert_true(isfinite(times->paper_mean_s) && times->paper_mean_s >= times->ideal_s * (1 - 1e-12));
+    assert_true(times->p_fallback >= 0 && times->p_fallback <= 1);
+    assert_true(isfinite(times->overhead_bytes) && times->overhead_bytes >= 0);
+}
+
+/* 1 to 10^9 chunks, a loss of 10^-12 to one half: finite, in order, never better with more loss. */
+static void test_stable(void **state)
+{
+    (void)state;
+    for (unsigned s = 0; s < SCHEMES; s++)
+        for (int burst = 0; burst <= 64; burst += 64)
+            for (double chunks = 1; chunks <= 1e9; chunks *= 1000) {
+                double before = 0;
+                for (double loss = 1e-12; loss <= 0.5; loss = loss < 0.1 ? loss * 100 : loss * 5) {
+                    struct lh_model_path path = path_of((uint64_t)chunks * 65536, loss);
+                    path.burst_packets = burst;
+                    struct lh_model_times times = of(schemes[s], &path);
+                    check_order(&times);
+                    assert_true(times.mean_s >= before * (1 - 1e-9));
+                    before = times.mean_s;
+                }
+            }
+}
+
+static void test_quantile_and_cdf(void **state)
+{
+    (void)state;
+    for (unsigned s = 0; s < SCHEMES; s++) {
+        struct lh_model_path path = path_of(16 << 20, 1e-2);
+        struct lh_model_scheme scheme;
+        struct lh_model_times times = of(schemes[s], &path);
+        double seconds;
+        double share;
+        assert_int_equal(lh_model_scheme_parse(schemes[s], &scheme), 0);
+        assert_int_equal(lh_model_quantile(&path, &scheme, 0.99, &seconds), 0);
+        assert_near(seconds, times.p99_s, 0);
+        assert_int_equal(lh_model_cdf(&path, &scheme, seconds * (1 + 1e-9), &share), 0);
+        assert_true(share >= 0.99);
+        assert_int_equal(lh_model_cdf(&path, &scheme, times.ideal_s * 0.999, &share), 0);
+        assert_near(share, 0, 0);
+        assert_int_equal(lh_model_cdf(&path, &scheme, INFINITY, &share), 0);
+        assert_near(share, 1, 1e-9);
+    }
+}
+
+static void test_bytes(void **state)
+{
+    (void)state;
+    struct lh_model_path path = path_of(128 << 20, 0.5);
+    assert_near(of("sr-rto", &path).overhead_bytes, 128 << 20, 1e-12); /* two transmissions a chunk */
+    assert_near(of("sr-rto", &path).wire_bytes, 256 << 20, 1e-12);
+    path.loss = 1e-12;
+    assert_near(of("ec:mds", &path).overhead_bytes, 32 << 20, 1e-9); /* 8 for 32 */
+    path.header_bytes = 84;
+    assert_near(of("ideal", &path).wire_bytes, (128 << 20) / 4096 * 4180.0, 0);
+    assert_near(of("ideal", &path).overhead_bytes, 0, 0);
+}
+
+static void test_encoding(void **state)
+{
+    (void)state;
+    struct lh_model_path path = path_of(128 << 20, 1e-3);
+    struct lh_model_scheme scheme;
+    struct lh_model_times times;
+    assert_int_equal(lh_model_scheme_parse("ec:mds", &scheme), 0);
+    scheme.encode_bytes_per_s = 5e9;
+    assert_int_equal(lh_model_predict(&path, &scheme, &times), 0);
+    assert_near(times.encode_core_s, (128 << 20) / 5e9, 1e-12);
+    assert_near(times.encode_cores, 50e9 * 0.8 / 5e9, 1e-12); /* a fifth of the wire is parity */
+    assert_near(of("ec:mds", &path).encode_cores, 0, 0);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    struct lh_model_path path = path_of(128 << 20, 1e-3);
+    struct lh_model_scheme scheme;
+    struct lh_model_times times = {.mean_s = 7};
+    double value = 7;
+    assert_int_equal(lh_model_scheme_parse("ec:mds", &scheme), 0);
+    assert_int_equal(lh_model_quantile(&path, &scheme, 1, &value), -LH_ERANGE);
+    assert_non_null(strstr(lh_last_error(), "quantile 1:"));
+    assert_int_equal(lh_model_quantile(&path, &scheme, -0.1, &value), -LH_ERANGE);
+    assert_int_equal(lh_model_quantile(&path, &scheme, NAN, &value), -LH_ERANGE);
+    assert_int_equal(lh_model_cdf(&path, &scheme, NAN, &value), -LH_ERANGE);
+    path.loss = 1;
+    assert_int_equal(lh_model_predict(&path, &scheme, &times), -LH_ERANGE);
+    assert_int_equal(lh_model_quantile(&path, &scheme, 0.5, &value), -LH_ERANGE);
+    assert_int_equal(lh_model_cdf(&path, &scheme, 1, &value), -LH_ERANGE);
+    assert_near(times.mean_s, 7, 0);
+    assert_near(value, 7, 0);
+}
+
+static int run_scheme_model(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_reference_values), cmocka_unit_test(test_stable),
+        cmocka_unit_test(test_quantile_and_cdf), cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_encoding),         cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test scheme table ----------------------------------------------------------------------------- */
 
 static void test_each_scheme_is_whole(void **state)
 {
@@ -209,7 +376,7 @@ static void test_manual_lists_the_table(void **state)
     assert_int_equal(listed, entries);
 }
 
-int main(void)
+static int run_scheme_table(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_scheme_is_whole),
@@ -221,4 +388,152 @@ int main(void)
         cmocka_unit_test(test_manual_lists_the_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test scheme text ------------------------------------------------------------------------------ */
+
+/* Schemes of the model, as text and back; what cannot be is refused in words. */
+
+static double rto_of(const struct lh_model_scheme *scheme)
+{
+    return model_predictor_rto(scheme_table_kind(scheme->kind)->predictor, scheme);
+}
+
+static int check(const struct lh_model_scheme *scheme)
+{
+    return model_predictor_check(scheme_table_kind(scheme->kind)->predictor, scheme);
+}
+
+static struct lh_model_scheme parsed(const char *text)
+{
+    struct lh_model_scheme scheme;
+    if (lh_model_scheme_parse(text, &scheme) != 0)
+        fail_msg("%s: %s", text, lh_last_error());
+    return scheme;
+}
+
+static void test_defaults(void **state)
+{
+    (void)state;
+    struct lh_model_scheme rto = parsed("sr-rto");
+    struct lh_model_scheme nack = parsed("sr-nack");
+    struct lh_model_scheme mds = parsed("ec:mds");
+    struct lh_model_scheme paper = parsed("ec:xor,fallback=sr");
+    assert_near(rto_of(&rto), 3, 0);
+    assert_near(rto_of(&nack), 1, 0);
+    assert_near(rto_of(&mds), 1, 0);
+    assert_near(rto_of(&paper), 3, 0);
+    assert_int_equal(mds.k, 32);
+    assert_int_equal(mds.m, 8);
+    assert_near(mds.beta, 0.5, 0);
+    assert_int_equal(mds.fallback, LH_MODEL_FALLBACK_IR);
+    assert_int_equal(paper.kind, LH_MODEL_EC_XOR);
+    assert_int_equal(parsed("ideal").kind, LH_MODEL_IDEAL);
+    assert_int_equal(parsed("gbn").kind, LH_MODEL_GBN);
+}
+
+static void test_values(void **state)
+{
+    (void)state;
+    struct lh_model_scheme scheme = parsed("ec:mds,k=100,m=20,spread=4,beta=0.25,fallback=sr,rto=1.5");
+    assert_int_equal(scheme.k, 100);
+    assert_int_equal(scheme.m, 20);
+    assert_int_equal(scheme.spread, 4);
+    assert_near(scheme.beta, 0.25, 0);
+    assert_int_equal(scheme.fallback, LH_MODEL_FALLBACK_SR);
+    assert_near(rto_of(&scheme), 1.5, 0);
+    scheme = parsed("sr-rto,alpha=0.25");
+    assert_near(rto_of(&scheme), 1.25, 0);
+}
+
+static void test_format_and_back(void **state)
+{
+    (void)state;
+    const char *texts[] = {
+        "ideal",           "sr-rto",          "sr-rto,alpha=0.25",
+        "sr-nack",         "sr-nack,rto=1.5", "gbn,rto=10",
+        "ec:mds,k=32,m=8", "ec:xor,k=32,m=8", "ec:mds,k=100,m=20,spread=4,beta=0.25,fallback=sr,rto=1.5"};
+    for (unsigned i = 0; i < sizeof texts / sizeof *texts; i++) {
+        char text[LH_MODEL_SCHEME_TEXT_MAX];
+        struct lh_model_scheme scheme = parsed(texts[i]);
+        assert_string_equal(lh_model_scheme_format(&scheme, text, sizeof text), texts[i]);
+        for (size_t size = 1; size < strlen(texts[i]); size++) { /* cut, never beyond */
+            memset(text, 'x', sizeof text);
+            lh_model_scheme_format(&scheme, text, size);
+            assert_int_equal(strlen(text), size - 1);
+            assert_int_equal(text[size], 'x');
+        }
+    }
+}
+
+static void refused(const char *text, const char *word)
+{
+    struct lh_model_scheme scheme = {.kind = LH_MODEL_GBN};
+    assert_true(lh_model_scheme_parse(text, &scheme) < 0);
+    if (!strstr(lh_last_error(), word))
+        fail_msg("%s: \"%s\" does not say %s", text, lh_last_error(), word);
+    assert_int_equal(scheme.kind, LH_MODEL_GBN); /* set only on success */
+}
+
+static void scheme_text_test_refused(void **state)
+{
+    (void)state;
+    refused("", "unknown scheme");
+    refused("sr", "sr-rto");
+    refused("ec:mds,", "parameter");
+    refused("ec:mds,k", "parameter");
+    refused("ec:mds,k=", "number");
+    refused("ec:mds,k=-3", "number");
+    refused("ec:mds,k=0", "k=0");
+    refused("ec:mds,k=1.5", "whole");
+    refused("ec:mds,k=250,m=6", "255");
+    refused("ec:mds,m=99999999", "whole");
+    refused("ec:xor,k=4,m=5", "parity");
+    refused("ec:mds,beta=nan", "number");
+    refused("ec:mds,fallback=no", "fallback");
+    refused("ec:mds,fallback=", "fallback");
+    refused("sr-rto,alpha=-1", "number");
+    refused("sr-rto,rto=0.5", "at least 1");
+    refused("sr-rto,beta=1", "alpha");
+    refused("sr-nack,alpha=1", "rto");
+    refused("ideal,rto=1", "none");
+    refused("gbn,rto=1e300", "out of range");
+    refused("gbn,rto=1x", "number");
+}
+
+static void test_check(void **state)
+{
+    (void)state;
+    struct lh_model_scheme scheme = parsed("ec:mds");
+    assert_int_equal(check(&scheme), 0);
+    scheme.beta = NAN;
+    assert_int_equal(check(&scheme), -LH_ERANGE);
+    scheme = parsed("ec:mds");
+    scheme.encode_bytes_per_s = -1;
+    assert_int_equal(check(&scheme), -LH_ERANGE);
+    scheme = parsed("ec:mds");
+    scheme.k = UINT32_MAX;
+    scheme.m = 2; /* the sum wraps */
+    assert_int_equal(check(&scheme), -LH_EINVAL);
+    scheme = parsed("sr-rto");
+    scheme.rto_rtts = NAN;
+    assert_int_equal(check(&scheme), -LH_ERANGE);
+    struct lh_model_times times;
+    scheme.kind = (enum lh_model_kind)77;
+    assert_int_equal(lh_model_predict(&(struct lh_model_path){0}, &scheme, &times), -LH_EINVAL);
+}
+
+static int run_scheme_text(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_defaults),        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_format_and_back), cmocka_unit_test(scheme_text_test_refused),
+        cmocka_unit_test(test_check),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void)
+{
+    return run_scheme_model() + run_scheme_table() + run_scheme_text();
 }

@@ -1,5 +1,5 @@
 /*
- * test_send_queue.c - sends cut into packets and dealt out to channels: every packet exactly once.
+ * test_send_queue_send_queue.c - announcing receives until acknowledged, and using announcements in order.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -7,474 +7,483 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "base/bitmap.h"
 #include "base/prng.h"
 
-#define MTU          256u
-#define CHANNELS_MAX 5u
-#define PACKETS_MAX  4096u
+#define SIZE     8u
+#define ROOM     16u
+#define OVERDUE  (40 * LH_NS_PER_MS)
+#define NEAR_END (UINT32_MAX - 3) /* sequences wrap after a few */
 
-struct fixture {
-    struct send_shape shape;
-    struct send_channel channels[CHANNELS_MAX];
-    struct send_range ranges[CHANNELS_MAX][SEND_RANGES_MAX];
-    struct send_message message;
-    uint8_t payload[PACKETS_MAX * MTU];
+struct sides {
+    struct cts_announcement announced[SIZE];
+    struct control_cts received[SIZE];
+    uint64_t present[1];
+    struct cts_announcer announcer;
+    struct cts_queue queue;
 };
 
-static struct fixture *setup(uint32_t channels, uint32_t stripe, struct immediate_split split)
+static void setup(struct sides *s, uint32_t first)
 {
-    struct fixture *f = calloc(1, sizeof *f);
-    assert_non_null(f);
-    f->shape = (struct send_shape){split, MTU, channels, stripe};
-    for (uint32_t c = 0; c < CHANNELS_MAX; c++) {
-        send_channel_init(&f->channels[c]);
-        f->channels[c].ring.entries = (uint8_t *)f->ranges[c];
-        f->channels[c].ring.size = SEND_RANGES_MAX;
-    }
-    f->message = (struct send_message){
-        .slot = 7,
-        .rkey = 0xABCD,
-        .base = UINT64_C(1) << 40,
-        .generation = 3,
-        .user_immediate = 0x89ABCDEF,
-        .has_immediate = true,
-    };
-    return f;
+    memset(s, 0, sizeof *s);
+    cts_announcer_init(&s->announcer, SIZE);
+    cts_queue_init(&s->queue, s->present, SIZE);
+    s->announcer.ring.entries = (uint8_t *)s->announced;
+    s->queue.ring.entries = (uint8_t *)s->received;
+    s->announcer.ring.size = s->queue.ring.size = SIZE;
+    s->announcer.next = s->announcer.announced = s->announcer.acked = first;
+    s->queue.next_use = s->queue.received = first;
 }
 
-/* For a fabric that copies: what is taken is released. */
-static uint64_t take(struct send_channel *channel, const struct send_shape *shape, uint32_t index,
-                     uint32_t count)
+/* The slot tells entries apart. */
+static bool announce(struct sides *s, uint16_t slot)
 {
-    uint64_t bytes = send_channel_take(channel, shape, index, count);
-    send_channel_release(channel, channel->taken);
-    return bytes;
+    struct control_cts entry = {.slot = slot};
+    return cts_announce(&s->announcer, &entry);
 }
 
-static uint64_t drop_aborted(struct send_channel *channel, const struct send_shape *shape, uint32_t index)
+static uint32_t collect(struct sides *s, lh_time now, lh_time overdue, struct control_cts *out,
+                        uint32_t *repeated)
 {
-    uint64_t bytes = send_channel_drop_aborted(channel, shape, index);
-    send_channel_release(channel, channel->taken);
-    return bytes;
+    return cts_collect(&s->announcer, now, overdue, out, ROOM, repeated);
 }
 
-static uint64_t abort_all(struct send_channel *channel, const struct send_shape *shape, uint32_t index)
+/* The n-th wait for an answer: as many as PATIENT as long as the first, then doubled, up to 2^6. */
+static lh_time wait_of(uint32_t n)
 {
-    uint64_t bytes = send_channel_abort_all(channel, shape, index);
-    send_channel_release(channel, channel->taken);
-    return bytes;
+    uint32_t doublings = n < CTS_PATIENT_WAITS ? 0 : n - CTS_PATIENT_WAITS + 1;
+    return OVERDUE << (doublings < 6 ? doublings : 6);
 }
 
-/* As the QP does: counts first, then the channels that it touches. */
-static uint32_t post(struct fixture *f, struct send_range range)
-{
-    uint32_t touched = 0;
-    for (uint32_t c = 0; c < f->shape.channels; c++)
-        touched += send_range_touches(&range, &f->shape, c);
-    atomic_fetch_add(&range.message->ranges, touched);
-    for (uint32_t c = 0; c < f->shape.channels; c++)
-        if (send_range_touches(&range, &f->shape, c))
-            send_channel_post(&f->channels[c], &range);
-    return touched;
-}
+/* ---- announcing ---- */
 
-static struct send_range range_of(struct fixture *f, uint32_t first, uint64_t bytes)
-{
-    return (struct send_range){
-        .message = &f->message,
-        .payload = f->payload + (size_t)first * MTU,
-        .bytes = bytes,
-        .lkey = 42,
-        .first = first,
-        .count = (uint32_t)((bytes + MTU - 1) / MTU),
-    };
-}
-
-static void check_write(const struct fixture *f, const struct fabric_write *write, uint32_t channel,
-                        uint32_t packet, uint32_t bytes)
-{
-    struct immediate_fields fields = immediate_part(f->shape.split, write->immediate);
-    assert_int_equal(fields.packet, packet);
-    assert_int_equal(fields.message, 7);
-    assert_int_equal(fields.fragment, immediate_fragment_of(f->shape.split, 0x89ABCDEF, packet));
-    assert_int_equal(fabric_channel_of(packet, f->shape.stripe_packets, f->shape.channels), channel);
-    assert_int_equal(write->bytes, bytes);
-    assert_ptr_equal(write->payload, f->payload + (size_t)packet * MTU);
-    assert_int_equal(write->va, (UINT64_C(1) << 40) + (uint64_t)packet * MTU);
-    assert_int_equal(write->rkey, 0xABCD);
-    assert_int_equal(write->lkey, 42);
-    assert_int_equal(write->generation, 3);
-}
-
-/* Peeks and takes all that a channel has, in random sizes; counts each packet of `bytes` from 0. */
-static uint64_t drain(struct fixture *f, uint32_t channel, uint8_t *seen, uint64_t bytes,
-                      struct lh_prng *prng)
-{
-    struct fabric_write writes[64], again[64];
-    uint64_t taken = 0;
-    int64_t before = -1;
-    while (!send_channel_empty(&f->channels[channel])) {
-        uint32_t room = 1 + (uint32_t)lh_prng_below(prng, 64);
-        uint32_t count = send_channel_peek(&f->channels[channel], &f->shape, channel, NULL, writes, room);
-        assert_true(count >= 1 && count <= room);
-        assert_int_equal(send_channel_peek(&f->channels[channel], &f->shape, channel, NULL, again, room),
-                         count);
-        assert_memory_equal(writes, again, count * sizeof *writes); /* peeking takes nothing */
-        uint32_t some = (uint32_t)lh_prng_below(prng, count + 1);
-        uint64_t expected = 0;
-        for (uint32_t i = 0; i < some; i++) {
-            uint32_t packet = immediate_part(f->shape.split, writes[i].immediate).packet;
-            uint64_t left = bytes - (uint64_t)packet * MTU;
-            check_write(f, &writes[i], channel, packet, left < MTU ? (uint32_t)left : MTU);
-            assert_true((int64_t)packet > before); /* in order within a channel */
-            before = packet;
-            seen[packet]++;
-            expected += writes[i].bytes;
-        }
-        assert_int_equal(take(&f->channels[channel], &f->shape, channel, some), expected);
-        taken += expected;
-    }
-    assert_int_equal(send_channel_peek(&f->channels[channel], &f->shape, channel, NULL, writes, 64), 0);
-    return taken;
-}
-
-static void check_striping(uint32_t channels, uint32_t stripe, uint64_t bytes, struct lh_prng *prng)
-{
-    struct fixture *f = setup(channels, stripe, IMMEDIATE_SPLIT_10_18_4);
-    uint8_t seen[PACKETS_MAX] = {0};
-    uint32_t packets = (uint32_t)((bytes + MTU - 1) / MTU);
-    uint64_t taken = 0;
-    /* In one range, or in parts of whole packets. */
-    uint32_t part = lh_prng_chance(prng, 0.5) ? packets : 1 + (uint32_t)lh_prng_below(prng, packets);
-    uint32_t posted = 0;
-    for (uint32_t first = 0; first < packets && posted < SEND_RANGES_MAX; first += part, posted++) {
-        uint64_t left = bytes - (uint64_t)first * MTU;
-        bool last = posted == SEND_RANGES_MAX - 1;
-        post(f, range_of(f, first, !last && left > (uint64_t)part * MTU ? (uint64_t)part * MTU : left));
-    }
-    for (uint32_t c = 0; c < channels; c++)
-        taken += drain(f, c, seen, bytes, prng);
-    assert_int_equal(taken, bytes);
-    assert_int_equal(atomic_load(&f->message.ranges), 0);
-    for (uint32_t p = 0; p < packets; p++)
-        assert_int_equal(seen[p], 1);
-    free(f);
-}
-
-static void test_every_packet_exactly_once(void **state)
+static void test_window_fills_and_moves(void **state)
 {
     (void)state;
-    struct lh_prng prng;
-    lh_prng_seed(&prng, 1);
-    const uint32_t stripes[] = {1, 3, 64};
-    for (uint32_t channels = 1; channels <= CHANNELS_MAX; channels++)
-        for (uint32_t s = 0; s < 3; s++) {
-            uint64_t stripe = (uint64_t)stripes[s] * MTU;
-            const uint64_t lengths[] = {1,      MTU,        MTU + 1,        stripe - 1,
-                                        stripe, stripe + 1, 7 * stripe + 5, 600 * MTU};
-            for (uint32_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++)
-                check_striping(channels, stripes[s], lengths[i], &prng);
-            for (uint32_t i = 0; i < 10; i++)
-                check_striping(channels, stripes[s], 1 + lh_prng_below(&prng, PACKETS_MAX * MTU), &prng);
-        }
-}
-
-/* Channels leave in any order: what waits begins with the first range of which one still has a packet. */
-static void test_waits(void **state)
-{
-    (void)state;
-    struct fixture *f = setup(2, 4, IMMEDIATE_SPLIT_10_18_4);
-    uint64_t before = 1;
-    assert_false(send_channel_waits(&f->channels[0], &before));
+    const uint32_t starts[] = {0, NEAR_END};
     for (uint32_t i = 0; i < 2; i++) {
-        struct send_range range = range_of(f, 8 * i, 8 * MTU); /* four packets of each channel */
-        range.before = (uint64_t)i * 8 * MTU;
-        post(f, range);
-    }
-    take(&f->channels[1], &f->shape, 1, 3);
-    assert_true(send_channel_waits(&f->channels[1], &before) && before == 0);
-    take(&f->channels[1], &f->shape, 1, 1);
-    assert_true(send_channel_waits(&f->channels[1], &before) && before == 8 * MTU);
-    assert_true(send_channel_waits(&f->channels[0], &before) && before == 0);
-    take(&f->channels[1], &f->shape, 1, 4);
-    assert_false(send_channel_waits(&f->channels[1], &before));
-    take(&f->channels[0], &f->shape, 0, 8);
-    assert_false(send_channel_waits(&f->channels[0], &before));
-    free(f);
-}
-
-/* A part from somewhere in the middle starts on the channel that its packet travels on. */
-static void test_range_in_the_middle(void **state)
-{
-    (void)state;
-    struct lh_prng prng;
-    lh_prng_seed(&prng, 2);
-    for (uint32_t channels = 1; channels <= CHANNELS_MAX; channels++)
-        for (uint32_t i = 0; i < 50; i++) {
-            struct fixture *f = setup(channels, 64, IMMEDIATE_SPLIT_8_22_2);
-            uint8_t seen[PACKETS_MAX] = {0};
-            uint32_t first = (uint32_t)lh_prng_below(&prng, 2000);
-            uint32_t count = 1 + (uint32_t)lh_prng_below(&prng, 300);
-            uint32_t touched = post(f, range_of(f, first, (uint64_t)count * MTU));
-            assert_true(touched >= 1 && touched <= channels);
-            for (uint32_t c = 0; c < channels; c++)
-                drain(f, c, seen, (uint64_t)PACKETS_MAX * MTU, &prng);
-            for (uint32_t p = 0; p < PACKETS_MAX; p++)
-                assert_int_equal(seen[p], p >= first && p < first + count);
-            free(f);
+        struct sides s;
+        struct control_cts out[ROOM];
+        uint32_t repeated;
+        setup(&s, starts[i]);
+        for (uint16_t slot = 0; slot < SIZE; slot++)
+            assert_true(announce(&s, slot));
+        assert_false(announce(&s, 99));
+        assert_int_equal(collect(&s, 0, OVERDUE, out, &repeated), SIZE);
+        assert_int_equal(repeated, 0);
+        for (uint32_t e = 0; e < SIZE; e++) {
+            assert_int_equal(out[e].sequence, starts[i] + e);
+            assert_int_equal(out[e].slot, e);
         }
-}
-
-/* ---- the ring ---- */
-
-static void test_ring_full_and_wrap(void **state)
-{
-    (void)state;
-    struct fixture *f = setup(1, 64, IMMEDIATE_SPLIT_10_18_4);
-    struct send_channel *channel = &f->channels[0];
-    struct fabric_write writes[64];
-    atomic_store(&channel->head, UINT32_MAX - 2); /* positions wrap too */
-    atomic_store(&channel->tail, UINT32_MAX - 2);
-    channel->next = UINT32_MAX - 2;
-    assert_true(send_channel_has_room(channel, SEND_RANGES_MAX));
-    assert_false(send_channel_has_room(channel, SEND_RANGES_MAX + 1));
-    for (uint32_t i = 0; i < SEND_RANGES_MAX; i++) {
-        assert_true(send_channel_has_room(channel, 1));
-        post(f, range_of(f, i, MTU));
+        assert_int_equal(collect(&s, 0, OVERDUE, out, &repeated), 0);
+        assert_true(cts_on_ack(&s.announcer, starts[i] + 1, 0, OVERDUE));
+        assert_true(announce(&s, 100));
+        assert_false(announce(&s, 101));
+        assert_int_equal(collect(&s, 0, OVERDUE, out, &repeated), 1);
+        assert_int_equal(out[0].sequence, starts[i] + SIZE);
+        assert_int_equal(out[0].slot, 100);
     }
-    assert_false(send_channel_has_room(channel, 1));
-    assert_int_equal(send_channel_peek(channel, &f->shape, 0, NULL, writes, 3), 3);
-    assert_int_equal(take(channel, &f->shape, 0, 3), 3 * MTU);
-    assert_true(send_channel_has_room(channel, 3));
-    assert_false(send_channel_has_room(channel, 4));
-    for (uint32_t i = 0; i < 3; i++)
-        post(f, range_of(f, SEND_RANGES_MAX + i, MTU));
-    for (uint32_t packet = 3; packet < SEND_RANGES_MAX + 3; packet++) {
-        assert_int_equal(send_channel_peek(channel, &f->shape, 0, NULL, writes, 1), 1);
-        check_write(f, &writes[0], 0, packet, MTU);
-        take(channel, &f->shape, 0, 1);
+}
+
+static void test_invalid_ack_is_ignored(void **state)
+{
+    (void)state;
+    const uint32_t starts[] = {0, NEAR_END, 1000};
+    for (uint32_t i = 0; i < 3; i++) {
+        struct sides s;
+        struct control_cts out[ROOM];
+        uint32_t repeated, first = starts[i];
+        setup(&s, first);
+        assert_false(cts_on_ack(&s.announcer, first, 0, OVERDUE));
+        assert_false(cts_on_ack(&s.announcer, first + 1, 0, OVERDUE)); /* nothing was announced */
+        for (uint16_t slot = 0; slot < 4; slot++)
+            announce(&s, slot);
+        assert_false(cts_on_ack(&s.announcer, first + 1, 0, OVERDUE)); /* nothing was sent */
+        collect(&s, 0, OVERDUE, out, &repeated);
+        assert_false(cts_on_ack(&s.announcer, first + 5, 0, OVERDUE));
+        assert_false(cts_on_ack(&s.announcer, first + 0x7FFFFFFF, 0, OVERDUE));
+        assert_false(cts_on_ack(&s.announcer, first + 0x80000000u, 0, OVERDUE));
+        assert_false(cts_on_ack(&s.announcer, first - 1, 0, OVERDUE));
+        assert_int_equal(s.announcer.acked, first);
+        assert_true(cts_on_ack(&s.announcer, first + 3, 0, OVERDUE));
+        assert_false(cts_on_ack(&s.announcer, first + 3, 0, OVERDUE)); /* again */
+        assert_false(cts_on_ack(&s.announcer, first + 2, 0, OVERDUE)); /* late */
+        assert_int_equal(s.announcer.acked, first + 3);
     }
-    assert_true(send_channel_empty(channel));
-    assert_int_equal(atomic_load(&f->message.ranges), 0);
-    free(f);
 }
 
-/* Whose next packet was posted first, over all channels; places wrap. */
-static void test_front(void **state)
+static void test_repeat_at_expiry(void **state)
 {
     (void)state;
-    struct fixture *f = setup(2, 64, IMMEDIATE_SPLIT_10_18_4);
-    struct send_place first, second;
-    assert_false(send_channel_front(&f->channels[0], &f->shape, 0, &first));
-    struct send_range range = range_of(f, 0, 128 * MTU); /* a stripe for each */
-    range.before = -(uint64_t)(100 * MTU);
-    post(f, range);
-    range = range_of(f, 128, 64 * MTU);
-    range.before = 28 * MTU;
-    post(f, range);
-    take(&f->channels[0], &f->shape, 0, 63);
-    assert_true(send_channel_front(&f->channels[0], &f->shape, 0, &first));
-    assert_true(send_channel_front(&f->channels[1], &f->shape, 1, &second));
-    assert_true(first.end == second.begin); /* packets 63 and 64 */
-    assert_true(second.begin == -(uint64_t)(36 * MTU) && second.end == second.begin + MTU);
-    take(&f->channels[0], &f->shape, 0, 1);
-    assert_true(send_channel_front(&f->channels[0], &f->shape, 0, &first));
-    assert_true(first.begin == 28 * MTU); /* packet 128, of the later post */
-    struct fabric_write writes[64];
-    assert_int_equal(send_channel_peek(&f->channels[0], &f->shape, 0, &second.begin, writes, 64), 0);
-    uint64_t until = first.end + 2 * MTU - 1; /* the third one ends behind it */
-    assert_int_equal(send_channel_peek(&f->channels[0], &f->shape, 0, &until, writes, 64), 2);
-    assert_int_equal(send_channel_peek(&f->channels[1], &f->shape, 1, &first.begin, writes, 64), 64);
-    take(&f->channels[1], &f->shape, 1, 64);
-    assert_false(send_channel_front(&f->channels[1], &f->shape, 1, &second));
-    free(f);
+    struct sides s;
+    struct control_cts out[ROOM];
+    uint32_t repeated;
+    setup(&s, 0);
+    assert_int_equal(cts_announcer_next(&s.announcer), LH_TIME_NEVER);
+    announce(&s, 1);
+    announce(&s, 2);
+    assert_int_equal(cts_announcer_next(&s.announcer), 0);
+    assert_int_equal(collect(&s, 1000, OVERDUE, out, &repeated), 2);
+    lh_time expiry = 1000;
+    for (uint32_t turn = 0; turn < 14; turn++) {
+        expiry += wait_of(turn);
+        assert_int_equal(cts_announcer_next(&s.announcer), expiry);
+        assert_int_equal(collect(&s, expiry - 1, OVERDUE, out, &repeated), 0);
+        assert_int_equal(collect(&s, expiry, OVERDUE, out, &repeated), 2);
+        assert_int_equal(repeated, 2);
+        assert_int_equal(out[0].slot, 1);
+        assert_int_equal(out[1].slot, 2);
+        assert_int_equal(collect(&s, expiry, OVERDUE, out, &repeated), 0);
+    }
+    /* Hearing of one starts the timer anew, without the backoff and in haste; hearing of all stops it. */
+    assert_true(cts_on_ack(&s.announcer, 1, expiry + 5, OVERDUE));
+    assert_int_equal(cts_announcer_next(&s.announcer), expiry + 5 + OVERDUE / CTS_HASTE);
+    assert_int_equal(collect(&s, expiry + 5 + OVERDUE, OVERDUE, out, &repeated), 1);
+    assert_int_equal(out[0].slot, 2);
+    assert_true(cts_on_ack(&s.announcer, 2, expiry + 6 + OVERDUE, OVERDUE));
+    assert_int_equal(cts_announcer_next(&s.announcer), LH_TIME_NEVER);
+    assert_int_equal(collect(&s, LH_TIME_NEVER - 1, OVERDUE, out, &repeated), 0);
 }
 
-/* A message counts as injected when its last packet is taken, not before. */
-static void test_ranges_are_given_back(void **state)
+/* An answer that came late, for the first transmission was lost: from then on a loss costs 1/16 of an overdue
+ * time, until so many answers came in time. Not on short paths. */
+static void test_haste_behind_a_loss(void **state)
 {
     (void)state;
-    struct fixture *f = setup(2, 64, IMMEDIATE_SPLIT_10_18_4);
-    assert_int_equal(post(f, range_of(f, 0, 130 * MTU)), 2);
-    assert_int_equal(post(f, range_of(f, 200, MTU)), 1);
-    assert_int_equal(atomic_load(&f->message.ranges), 3);
-    take(&f->channels[1], &f->shape, 1, 63);
-    assert_int_equal(atomic_load(&f->message.ranges), 3);
-    take(&f->channels[1], &f->shape, 1, 1);
-    assert_int_equal(atomic_load(&f->message.ranges), 2);
-    take(&f->channels[0], &f->shape, 0, 0);
-    assert_int_equal(atomic_load(&f->message.ranges), 2);
-    take(&f->channels[0], &f->shape, 0, 66);
-    assert_int_equal(atomic_load(&f->message.ranges), 1);
-    take(&f->channels[1], &f->shape, 1, 1);
-    assert_int_equal(atomic_load(&f->message.ranges), 0);
-    free(f);
+    enum { MEMORY = CTS_HASTE_MEMORY };
+    struct sides s;
+    struct control_cts out[ROOM];
+    uint32_t repeated, sequence = 0;
+    const lh_time hasty = OVERDUE / CTS_HASTE, little = CTS_HASTE_MIN_NS - 1;
+    setup(&s, 0);
+    announce(&s, 1);
+    collect(&s, 0, OVERDUE, out, &repeated);
+    assert_int_equal(collect(&s, OVERDUE, OVERDUE, out, &repeated), 1);
+    lh_time now = OVERDUE + 1;
+    assert_true(cts_on_ack(&s.announcer, ++sequence, now, OVERDUE));
+    announce(&s, 2);
+    collect(&s, now, little, out, &repeated);
+    assert_int_equal(cts_announcer_next(&s.announcer), now + little);
+    assert_true(cts_on_ack(&s.announcer, ++sequence, now, little));
+    for (uint32_t answers = 1; answers < MEMORY; answers++, now++) {
+        announce(&s, 2);
+        collect(&s, now, OVERDUE, out, &repeated);
+        assert_int_equal(cts_announcer_next(&s.announcer), now + hasty);
+        assert_true(cts_on_ack(&s.announcer, ++sequence, now, OVERDUE));
+    }
+    announce(&s, 3);
+    collect(&s, now, OVERDUE, out, &repeated);
+    assert_int_equal(cts_announcer_next(&s.announcer), now + OVERDUE);
 }
 
-/* ---- abort ---- */
-
-static void test_abort_at_the_front(void **state)
+/* Whoever is gone gets as many in haste as fit the patient waits; then the intervals double. */
+static void test_haste_ends(void **state)
 {
     (void)state;
-    struct fixture *f = setup(1, 64, IMMEDIATE_SPLIT_10_18_4);
-    struct send_channel *channel = &f->channels[0];
-    struct fabric_write writes[64];
-    struct send_message other = f->message;
-    post(f, range_of(f, 0, 10 * MTU + 5));
-    post(f, range_of(f, 20, 2 * MTU));
-    struct send_range behind = range_of(f, 100, 3 * MTU);
-    behind.message = &other;
-    post(f, behind);
-    take(channel, &f->shape, 0, 4);
-    assert_int_equal(drop_aborted(channel, &f->shape, 0), 0);
-    atomic_store(&f->message.aborted, true);
-    assert_int_equal(send_channel_peek(channel, &f->shape, 0, NULL, writes, 64), 0);
-    assert_int_equal(drop_aborted(channel, &f->shape, 0), 6 * MTU + 5 + 2 * MTU);
-    assert_int_equal(atomic_load(&f->message.ranges), 0);
-    assert_int_equal(send_channel_peek(channel, &f->shape, 0, NULL, writes, 64), 3);
-    check_write(f, &writes[0], 0, 100, MTU);
-    assert_int_equal(take(channel, &f->shape, 0, 3), 3 * MTU);
-    assert_int_equal(atomic_load(&other.ranges), 0);
-    free(f);
+    struct sides s;
+    struct control_cts out[ROOM];
+    uint32_t repeated;
+    setup(&s, 0);
+    s.announcer.haste = 1;
+    announce(&s, 1);
+    collect(&s, 0, OVERDUE, out, &repeated);
+    lh_time expiry = 0;
+    for (uint32_t turn = 0; turn < CTS_PATIENT_WAITS * CTS_HASTE; turn++) {
+        expiry += OVERDUE / CTS_HASTE;
+        assert_int_equal(cts_announcer_next(&s.announcer), expiry);
+        assert_int_equal(collect(&s, expiry, OVERDUE, out, &repeated), 1);
+    }
+    assert_int_equal(expiry, CTS_PATIENT_WAITS * OVERDUE);
+    for (uint32_t doublings = 0; doublings < 4; doublings++) {
+        expiry += OVERDUE << doublings;
+        assert_int_equal(cts_announcer_next(&s.announcer), expiry);
+        assert_int_equal(collect(&s, expiry, OVERDUE, out, &repeated), 1);
+    }
 }
 
-/* Its payload may be freed once abort has returned, even when another send still stands before it. */
-static void test_aborted_is_not_read_behind_a_live_one(void **state)
+/* A fresh one does not put off the repeat of an older one, and goes first. */
+static void test_fresh_beside_overdue(void **state)
 {
     (void)state;
-    struct fixture *f = setup(1, 64, IMMEDIATE_SPLIT_10_18_4);
-    struct send_channel *channel = &f->channels[0];
-    struct fabric_write writes[64];
-    struct send_message other = f->message;
-    post(f, range_of(f, 0, 5 * MTU));
-    struct send_range behind = range_of(f, 100, 3 * MTU);
-    behind.message = &other;
-    post(f, behind);
-    post(f, range_of(f, 5, MTU));
-    atomic_store(&other.aborted, true);
-    assert_int_equal(drop_aborted(channel, &f->shape, 0), 0);
-    assert_int_equal(send_channel_peek(channel, &f->shape, 0, NULL, writes, 64), 5);
-    assert_int_equal(take(channel, &f->shape, 0, 5), 5 * MTU);
-    assert_int_equal(send_channel_peek(channel, &f->shape, 0, NULL, writes, 64), 0);
-    assert_int_equal(drop_aborted(channel, &f->shape, 0), 3 * MTU);
-    assert_int_equal(atomic_load(&other.ranges), 0);
-    assert_int_equal(send_channel_peek(channel, &f->shape, 0, NULL, writes, 64), 1);
-    check_write(f, &writes[0], 0, 5, MTU);
-    free(f);
+    struct sides s;
+    struct control_cts out[ROOM];
+    uint32_t repeated;
+    setup(&s, 0);
+    announce(&s, 1);
+    collect(&s, 0, OVERDUE, out, &repeated);
+    announce(&s, 2);
+    assert_int_equal(collect(&s, OVERDUE - 1, OVERDUE, out, &repeated), 1);
+    assert_int_equal(out[0].slot, 2);
+    assert_int_equal(repeated, 0);
+    assert_int_equal(cts_announcer_next(&s.announcer), OVERDUE);
+    announce(&s, 3);
+    assert_int_equal(collect(&s, OVERDUE, OVERDUE, out, &repeated), 1);
+    assert_int_equal(out[0].slot, 3);
+    assert_int_equal(collect(&s, OVERDUE, OVERDUE, out, &repeated), 3);
+    assert_int_equal(repeated, 3);
 }
 
-/* What each channel drops adds up to what was not taken. */
-static void test_abort_all_over_the_channels(void **state)
+/* In a stream each acknowledgement is news of one; the first that is missing among them is repeated an
+ * overdue time from when it was sent, however recent that news is. */
+static void test_repeat_in_a_stream(void **state)
+{
+    (void)state;
+    struct sides s;
+    struct control_cts out[ROOM];
+    uint32_t repeated;
+    setup(&s, 0);
+    for (uint16_t slot = 0; slot < 4; slot++) {
+        announce(&s, slot);
+        assert_int_equal(collect(&s, slot * LH_NS_PER_MS, OVERDUE, out, &repeated), 1);
+    }
+    lh_time first = OVERDUE - 5 * LH_NS_PER_MS, missed = 2 * LH_NS_PER_MS + OVERDUE;
+    assert_true(cts_on_ack(&s.announcer, 1, first, OVERDUE));
+    assert_int_equal(cts_announcer_next(&s.announcer), LH_NS_PER_MS + OVERDUE);
+    assert_true(cts_on_ack(&s.announcer, 2, first + LH_NS_PER_MS, OVERDUE));
+    assert_int_equal(cts_announcer_next(&s.announcer), missed);
+    assert_int_equal(collect(&s, missed - 1, OVERDUE, out, &repeated), 0);
+    assert_int_equal(collect(&s, missed, OVERDUE, out, &repeated), 2);
+    assert_int_equal(out[0].slot, 2);
+    /* News of it that comes late: the other one was repeated just now. */
+    assert_true(cts_on_ack(&s.announcer, 3, missed + 1, OVERDUE));
+    assert_true(cts_announcer_next(&s.announcer) > missed + 1);
+}
+
+static void test_repeat_without_round_trip(void **state)
+{
+    (void)state;
+    struct sides s;
+    struct control_cts out[ROOM];
+    uint32_t repeated;
+    setup(&s, 0);
+    announce(&s, 1);
+    collect(&s, 0, 0, out, &repeated);
+    assert_int_equal(cts_announcer_next(&s.announcer), LH_NS_PER_MS);
+    assert_int_equal(collect(&s, LH_NS_PER_MS - 1, 0, out, &repeated), 0);
+    assert_int_equal(collect(&s, LH_NS_PER_MS, 0, out, &repeated), 1);
+    assert_int_equal(cts_announcer_next(&s.announcer), 3 * LH_NS_PER_MS);
+}
+
+/* A peer can make up any round trip: the timer stays in the future. */
+/* Until a round trip is known, repeats are close. How often they were made says nothing of what to wait when
+ * it is: the waits go on from what was waited. */
+static void test_round_trip_known_after_repeats(void **state)
+{
+    (void)state;
+    struct sides s;
+    struct control_cts out[ROOM];
+    uint32_t repeated;
+    setup(&s, 0);
+    announce(&s, 1);
+    assert_int_equal(collect(&s, 0, 0, out, &repeated), 1);
+    lh_time expiry = 0;
+    for (uint32_t turn = 0; turn < 4; turn++) {
+        expiry += CTS_FIRST_REPEAT_NS << turn;
+        assert_int_equal(collect(&s, expiry, 0, out, &repeated), 1);
+    }
+    expiry += CTS_FIRST_REPEAT_NS << 4;
+    for (uint32_t turn = 0; turn < 12; turn++) {
+        assert_int_equal(cts_announcer_next(&s.announcer), expiry);
+        assert_int_equal(collect(&s, expiry, OVERDUE, out, &repeated), 1);
+        expiry += wait_of(turn);
+    }
+}
+
+static void test_made_up_round_trip(void **state)
+{
+    (void)state;
+    struct sides s;
+    struct control_cts out[ROOM];
+    uint32_t repeated;
+    setup(&s, 0);
+    announce(&s, 1);
+    lh_time now = 1000;
+    collect(&s, now, LH_TIME_NEVER, out, &repeated);
+    for (uint32_t turn = 0; turn < 8; turn++) {
+        lh_time at = cts_announcer_next(&s.announcer);
+        assert_true(at > now && at != LH_TIME_NEVER);
+        now = at;
+        assert_int_equal(collect(&s, now, LH_TIME_NEVER, out, &repeated), 1);
+        assert_int_equal(collect(&s, now, LH_TIME_NEVER, out, &repeated), 0);
+    }
+}
+
+/* What the fabric did not take was not sent: it comes again, and costs no backoff. */
+static void test_refused_by_the_fabric(void **state)
+{
+    (void)state;
+    struct sides s;
+    struct control_cts out[ROOM];
+    uint32_t repeated;
+    setup(&s, NEAR_END);
+    for (uint16_t slot = 0; slot < 5; slot++)
+        announce(&s, slot);
+    assert_int_equal(collect(&s, 0, OVERDUE, out, &repeated), 5);
+    cts_on_refused(&s.announcer, 5, repeated, 0);
+    assert_int_equal(cts_announcer_next(&s.announcer), 0);
+    assert_false(cts_on_ack(&s.announcer, NEAR_END + 1, 0, OVERDUE)); /* it was not announced yet */
+    assert_int_equal(collect(&s, 7, OVERDUE, out, &repeated), 5);
+    assert_int_equal(repeated, 0);
+    assert_int_equal(out[0].slot, 0);
+    assert_int_equal(cts_announcer_next(&s.announcer), 7 + OVERDUE);
+    for (lh_time now = 7 + OVERDUE; now < 2 * OVERDUE; now += OVERDUE / 10) {
+        assert_int_equal(collect(&s, now, OVERDUE, out, &repeated), 5);
+        assert_int_equal(repeated, 5);
+        cts_on_refused(&s.announcer, 5, repeated, now);
+        assert_int_equal(cts_announcer_next(&s.announcer), now);
+    }
+    lh_time expiry = 2 * OVERDUE;
+    for (uint32_t turn = 1; turn < 12; turn++) { /* whichever turn it is that was refused before */
+        assert_int_equal(collect(&s, expiry, OVERDUE, out, &repeated), 5);
+        cts_on_refused(&s.announcer, 5, repeated, expiry);
+        assert_int_equal(collect(&s, expiry, OVERDUE, out, &repeated), 5);
+        expiry += wait_of(turn);
+        assert_int_equal(cts_announcer_next(&s.announcer), expiry);
+    }
+}
+
+/* More than a message holds: fresh ones come in turns; of the overdue only the oldest. */
+static void test_little_room(void **state)
+{
+    (void)state;
+    struct sides s;
+    struct control_cts out[ROOM];
+    uint32_t repeated;
+    setup(&s, 0);
+    for (uint16_t slot = 0; slot < SIZE; slot++)
+        announce(&s, slot);
+    assert_int_equal(cts_collect(&s.announcer, 0, OVERDUE, out, 3, &repeated), 3);
+    assert_int_equal(cts_announcer_next(&s.announcer), 0);
+    assert_int_equal(cts_collect(&s.announcer, 0, OVERDUE, out, 3, &repeated), 3);
+    assert_int_equal(out[0].slot, 3);
+    assert_int_equal(cts_collect(&s.announcer, 0, OVERDUE, out, 3, &repeated), 2);
+    assert_int_equal(cts_collect(&s.announcer, 0, OVERDUE, out, 3, &repeated), 0);
+    assert_int_equal(cts_collect(&s.announcer, OVERDUE, OVERDUE, out, 3, &repeated), 3);
+    assert_int_equal(repeated, 3);
+    assert_int_equal(out[0].slot, 0);
+    assert_int_equal(cts_collect(&s.announcer, OVERDUE, OVERDUE, out, 3, &repeated), 0);
+}
+
+/* ---- hearing ---- */
+
+static void receive(struct sides *s, uint32_t sequence, uint16_t slot)
+{
+    struct control_cts entry = {.sequence = sequence, .slot = slot};
+    cts_queue_add(&s->queue, &entry);
+}
+
+static void test_received_in_any_order_used_in_order(void **state)
+{
+    (void)state;
+    struct sides s;
+    setup(&s, NEAR_END);
+    assert_null(cts_queue_peek(&s.queue));
+    receive(&s, NEAR_END + 2, 12);
+    receive(&s, NEAR_END + 1, 11);
+    assert_null(cts_queue_peek(&s.queue));
+    assert_int_equal(s.queue.received, NEAR_END);
+    receive(&s, NEAR_END, 10);
+    assert_int_equal(s.queue.received, NEAR_END + 3);
+    receive(&s, NEAR_END, 77); /* again, with another content */
+    receive(&s, NEAR_END + 4, 14);
+    for (uint16_t slot = 10; slot < 13; slot++) {
+        assert_int_equal(cts_queue_peek(&s.queue)->slot, slot);
+        cts_queue_pop(&s.queue);
+    }
+    assert_null(cts_queue_peek(&s.queue));
+    receive(&s, NEAR_END, 78); /* long used */
+    receive(&s, NEAR_END + 2, 78);
+    assert_null(cts_queue_peek(&s.queue));
+    assert_int_equal(s.queue.received, NEAR_END + 3);
+    receive(&s, NEAR_END + 3, 13);
+    assert_int_equal(s.queue.received, NEAR_END + 5);
+    cts_queue_pop(&s.queue);
+    assert_int_equal(cts_queue_peek(&s.queue)->slot, 14);
+}
+
+static void test_outside_the_window(void **state)
+{
+    (void)state;
+    struct sides s;
+    setup(&s, 100);
+    const uint32_t outside[] = {99, 0, 100 + SIZE, 100 + 0x80000000u, 100 + 2 * SIZE, UINT32_MAX};
+    for (uint32_t i = 0; i < 6; i++)
+        receive(&s, outside[i], 1);
+    assert_int_equal(s.present[0], 0);
+    assert_int_equal(s.queue.received, 100);
+    for (uint32_t i = 0; i < SIZE; i++)
+        receive(&s, 100 + i, (uint16_t)i);
+    assert_int_equal(s.queue.received, 100 + SIZE); /* full */
+    receive(&s, 100 + SIZE, 50);
+    assert_int_equal(s.queue.received, 100 + SIZE);
+    cts_queue_pop(&s.queue);
+    receive(&s, 100 + SIZE, 50);
+    assert_int_equal(s.queue.received, 100 + SIZE + 1);
+    for (uint32_t i = 1; i < SIZE; i++)
+        cts_queue_pop(&s.queue);
+    assert_int_equal(cts_queue_peek(&s.queue)->slot, 50);
+}
+
+/* Both halves over a line that loses, doubles and reorders: everything announced is used once, in order. */
+static void test_over_a_bad_line(void **state)
 {
     (void)state;
     struct lh_prng prng;
-    lh_prng_seed(&prng, 3);
-    for (uint32_t channels = 1; channels <= CHANNELS_MAX; channels++)
-        for (uint32_t i = 0; i < 50; i++) {
-            struct fixture *f = setup(channels, 64, IMMEDIATE_SPLIT_10_18_4);
-            uint64_t bytes = 1 + lh_prng_below(&prng, 1000 * MTU), gone = 0;
-            post(f, range_of(f, 0, bytes));
-            for (uint32_t c = 0; c < channels; c++) {
-                struct fabric_write writes[64];
-                uint32_t count = send_channel_peek(&f->channels[c], &f->shape, c, NULL, writes, 64);
-                uint32_t some = (uint32_t)lh_prng_below(&prng, count + 1);
-                gone += take(&f->channels[c], &f->shape, c, some);
-                gone += abort_all(&f->channels[c], &f->shape, c);
-                assert_true(send_channel_empty(&f->channels[c]));
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct sides s;
+        struct control_cts line[64];
+        uint32_t on_line = 0, used = 0, posted = 0;
+        setup(&s, NEAR_END - 20);
+        lh_prng_seed(&prng, seed);
+        for (lh_time now = 0; used < 200; now += LH_NS_PER_MS) {
+            struct control_cts out[ROOM];
+            uint32_t repeated, count;
+            assert_true(now < 4000 * LH_NS_PER_S);
+            if (posted < 200 && announce(&s, (uint16_t)posted))
+                posted++;
+            while ((count = collect(&s, now, OVERDUE, out, &repeated)) > 0)
+                for (uint32_t i = 0; i < count; i++)
+                    for (uint64_t copies = lh_prng_below(&prng, 3); copies > 0 && on_line < 64; copies--)
+                        line[on_line++] = out[i];
+            while (on_line > 0 && lh_prng_chance(&prng, 0.7)) {
+                uint32_t pick = (uint32_t)lh_prng_below(&prng, on_line);
+                cts_queue_add(&s.queue, &line[pick]);
+                line[pick] = line[--on_line];
             }
-            assert_int_equal(gone, bytes);
-            assert_int_equal(atomic_load(&f->message.ranges), 0);
-            free(f);
+            if (lh_prng_chance(&prng, 0.5))
+                cts_on_ack(&s.announcer, s.queue.received - (uint32_t)lh_prng_below(&prng, 3), now,
+                           OVERDUE);
+            if (cts_queue_peek(&s.queue) && lh_prng_chance(&prng, 0.5)) {
+                assert_int_equal(cts_queue_peek(&s.queue)->slot, used);
+                cts_queue_pop(&s.queue);
+                used++;
+            }
         }
-}
-
-/* A fabric that does not copy reads the payload for a while: a range is finished, and its place is free, when
- * its last packet of this channel is released; one that was dropped, when what was taken of it is. */
-static void test_taken_is_not_released(void **state)
-{
-    (void)state;
-    struct fixture *f = setup(1, 64, IMMEDIATE_SPLIT_10_18_4);
-    struct send_channel *channel = &f->channels[0];
-    for (uint32_t i = 0; i < SEND_RANGES_MAX; i++)
-        post(f, range_of(f, 4 * i % PACKETS_MAX, 4 * MTU));
-    assert_false(send_channel_has_room(channel, 1));
-    send_channel_take(channel, &f->shape, 0, 10);
-    assert_false(send_channel_release(channel, 3));
-    assert_int_equal(atomic_load(&f->message.ranges), SEND_RANGES_MAX);
-    assert_true(send_channel_release(channel, 9)); /* two ranges and a packet */
-    assert_int_equal(atomic_load(&f->message.ranges), SEND_RANGES_MAX - 2);
-    assert_true(send_channel_has_room(channel, 2) && !send_channel_has_room(channel, 3));
-
-    send_channel_abort_all(channel, &f->shape, 0);
-    assert_true(send_channel_empty(channel));
-    assert_false(send_channel_release(channel, 9));
-    assert_int_equal(atomic_load(&f->message.ranges), SEND_RANGES_MAX - 2);
-    assert_true(send_channel_release(channel, 10));
-    assert_int_equal(atomic_load(&f->message.ranges), 0);
-    assert_true(send_channel_has_room(channel, SEND_RANGES_MAX));
-    free(f);
-}
-
-/* ---- immediates ---- */
-
-static void test_no_immediate_no_fragment(void **state)
-{
-    (void)state;
-    struct fixture *f = setup(1, 64, IMMEDIATE_SPLIT_10_18_4);
-    struct fabric_write writes[64];
-    f->message.has_immediate = false;
-    post(f, range_of(f, 0, 20 * MTU));
-    assert_int_equal(send_channel_peek(&f->channels[0], &f->shape, 0, NULL, writes, 64), 20);
-    for (uint32_t i = 0; i < 20; i++)
-        assert_int_equal(immediate_part(f->shape.split, writes[i].immediate).fragment, 0);
-    free(f);
-}
-
-/* Empty packets that carry the rest of the immediate: no payload, and the address is that of the message.
- */
-static void test_empty_packets(void **state)
-{
-    (void)state;
-    for (uint32_t channels = 1; channels <= CHANNELS_MAX; channels++) {
-        struct fixture *f = setup(channels, 64, IMMEDIATE_SPLIT_8_22_2);
-        struct fabric_write writes[64];
-        struct send_range empty = {.message = &f->message, .first = 3, .count = 13};
-        assert_int_equal(post(f, empty), 1);
-        assert_int_equal(send_channel_peek(&f->channels[0], &f->shape, 0, NULL, writes, 64), 13);
-        for (uint32_t i = 0; i < 13; i++) {
-            struct immediate_fields fields = immediate_part(f->shape.split, writes[i].immediate);
-            assert_int_equal(fields.packet, 3 + i);
-            assert_int_equal(fields.fragment, immediate_fragment_of(f->shape.split, 0x89ABCDEF, 3 + i));
-            assert_int_equal(writes[i].bytes, 0);
-            assert_null(writes[i].payload);
-            assert_int_equal(writes[i].va, UINT64_C(1) << 40);
-        }
-        assert_int_equal(take(&f->channels[0], &f->shape, 0, 13), 0);
-        assert_int_equal(atomic_load(&f->message.ranges), 0);
-        free(f);
     }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_packet_exactly_once),
-        cmocka_unit_test(test_waits),
-        cmocka_unit_test(test_range_in_the_middle),
-        cmocka_unit_test(test_ring_full_and_wrap),
-        cmocka_unit_test(test_front),
-        cmocka_unit_test(test_ranges_are_given_back),
-        cmocka_unit_test(test_abort_at_the_front),
-        cmocka_unit_test(test_aborted_is_not_read_behind_a_live_one),
-        cmocka_unit_test(test_abort_all_over_the_channels),
-        cmocka_unit_test(test_taken_is_not_released),
-        cmocka_unit_test(test_no_immediate_no_fragment),
-        cmocka_unit_test(test_empty_packets),
+        cmocka_unit_test(test_window_fills_and_moves),
+        cmocka_unit_test(test_invalid_ack_is_ignored),
+        cmocka_unit_test(test_repeat_at_expiry),
+        cmocka_unit_test(test_haste_behind_a_loss),
+        cmocka_unit_test(test_haste_ends),
+        cmocka_unit_test(test_fresh_beside_overdue),
+        cmocka_unit_test(test_repeat_in_a_stream),
+        cmocka_unit_test(test_repeat_without_round_trip),
+        cmocka_unit_test(test_round_trip_known_after_repeats),
+        cmocka_unit_test(test_made_up_round_trip),
+        cmocka_unit_test(test_refused_by_the_fabric),
+        cmocka_unit_test(test_little_room),
+        cmocka_unit_test(test_received_in_any_order_used_in_order),
+        cmocka_unit_test(test_outside_the_window),
+        cmocka_unit_test(test_over_a_bad_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "wire/crc32/crc32.h"
+#include "wire/crc32.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,9 +1,9 @@
 /*
- * test_xp.c - packets of the XP transport: there and back, and nothing else is one.
+ * test_xp_header.c - packets of the XP transport: there and back, and nothing else is one.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "wire/xp.h"
+#include "wire/xp_header.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

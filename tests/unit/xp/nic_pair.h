@@ -6,7 +6,7 @@
 #ifndef LH_TESTS_UNIT_XP_NIC_PAIR_H
 #define LH_TESTS_UNIT_XP_NIC_PAIR_H
 
-#include "xp/nic.h"
+#include "xp/xp_nic.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /*
- * test_nic.c - the transport's rules, one by one: which packet is placed, what ends a message, who has a
+ * test_xp_nic.c - the transport's rules, one by one: which packet is placed, what ends a message, who has a
  * deadline.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "xp/nic.h"
+#include "xp/xp_nic.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

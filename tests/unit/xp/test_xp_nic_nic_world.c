@@ -1,5 +1,6 @@
 /*
- * test_nic_world.c - lives of two NICs in a bad network, drawn from seeds: packets are lost, copied, late,
+ * test_xp_nic_nic_world.c - lives of two NICs in a bad network, drawn from seeds: packets are lost,
+ * copied, late,
  * out of order, and forged; hosts pause; nobody posts in time. Then: each operation ends once, within its
  * deadline and a tick; the n-th message that takes a receive lands in the n-th receive, or nowhere; what
  * has completed never changes again.
@@ -8,7 +9,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "xp/nic.h"
+#include "xp/xp_nic.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

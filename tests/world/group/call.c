@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/prng.h"
-#include "collective/schedule/schedule_table.h"
+#include "collective/schedules.h"
 #include "world/world.h"
 
 /* ---- what is called ---------------------------------------------------------------------------------- */

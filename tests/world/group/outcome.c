@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collective/run/names.h"
+#include "collective/operation_digest.h"
 
 /* A tick of a clock that runs at another speed, and what its fabric rounds. */
 #define TICK_NS (10 * LH_NS_PER_US)

@@ -3,10 +3,10 @@
 
 #include <string.h>
 
-#include "base/earlier.h"
+#include "base/min_max.h"
 #include "base/prng.h"
-#include "collective/choose/rounds.h"
-#include "group/create.h"
+#include "collective/choose/schedule_choice.h"
+#include "group/group.h"
 #include "world/group/outcome.h"
 #include "world/memory.h"
 

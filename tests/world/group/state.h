@@ -9,8 +9,8 @@
 #include <longhaul/engine.h>
 #include <longhaul/group.h>
 
-#include "group/measure.h"
-#include "group/subgroup.h"
+#include "group/group.h"
+#include "group/group_measure.h"
 #include "world/group/call.h"
 #include "world/group/ranks.h"
 

@@ -14,8 +14,8 @@
 
 #include "base/error.h"
 #include "coding/hadamard/cuda/kernels.h"
-#include "coding/hadamard/elements.h"
-#include "coding/hadamard/regions.h"
+#include "coding/hadamard/hadamard_kernel.h"
+#include "coding/hadamard/hadamard_regions.h"
 
 struct job {
     const struct lh_hadamard *hadamard;

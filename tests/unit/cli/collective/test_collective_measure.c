@@ -2,9 +2,8 @@
  * wrong element, one of another rank or one that was left out is found.
  *
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "cli/collective/data.h"
-#include "cli/collective/kind.h"
-#include "cli/options/suggest.h"
+#include "cli/collective/collective_measure.h"
+#include "cli/options/cli_options.h"
 
 #include <string.h>
 #include <setjmp.h>

@@ -1,10 +1,10 @@
 /*
- * test_attributes.c - permissions and times of an offer: what goes through the codec comes out, what
+ * test_file_blocks.c - permissions and times of an offer: what goes through the codec comes out, what
  * no sender announces is refused.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "cli/file/attributes.c"
+#include "cli/file/file_blocks.c"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,9 +1,9 @@
 /*
- * test_message.c - what goes through the codec comes out; what is damaged does not.
+ * test_file_messages.c - what goes through the codec comes out; what is damaged does not.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "cli/file/message.h"
+#include "cli/file/file_messages.h"
 
 #include <longhaul/error.h>
 #include <setjmp.h>

@@ -1,10 +1,10 @@
 /*
- * test_name.c - which names from elsewhere are safe to create.
+ * test_file_names.c - which names from elsewhere are safe to create.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "cli/file/digest.h"
-#include "cli/file/name.h"
+#include "cli/file/file_blocks.h"
+#include "cli/file/file_names.h"
 #include "cli/terminal/terminal.h"
 #include "cli/terminal/utf8.h"
 

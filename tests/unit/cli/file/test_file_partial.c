@@ -1,5 +1,5 @@
 /*
- * test_partial.c - unfinished files: what stands under which name at each moment, and what a resumption
+ * test_file_partial.c - unfinished files: what stands under which name at each moment, and what a resumption
  * believes.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -17,14 +17,10 @@ static int linkat_or_not(int from_folder, const char *from, int to_folder, const
 static int renameat2_after(int from_folder, const char *from, int to_folder, const char *to,
                            unsigned flags);
 static int fchmod_or_not(int file, mode_t mode);
-#include "cli/file/digest.h"
-#include "cli/file/disk_space.h"
-#include "cli/file/final_name.c"
-#include "cli/file/name.c"
-#include "cli/file/owned_file.c"
-#include "cli/file/partial.c"
-#include "cli/file/resume.c"
-#include "cli/file/whole_io.c"
+#include "cli/file/file_blocks.h"
+#include "cli/file/file_names.c"
+#include "cli/file/file_partial.c"
+#include "cli/file/file_partial.h"
 #include "cli/terminal/terminal.h"
 #include "cli/terminal/utf8.h"
 #undef linkat

@@ -1,15 +1,9 @@
 /*
- * test_options.c - the option parser: every kind of value, at its limits.
+ * test_cli_options.c - the option parser: every kind of value, at its limits.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "cli/options/peer_option.h"
-#include "cli/options/help.h"
-#include "cli/options/value.h"
-#include "cli/options/options.h"
-#include "cli/terminal/output.h"
-#include "cli/terminal/diagnostic.h"
-#include "cli/options/suggest.h"
+#include "cli/options/cli_options.h"
 #include "cli/terminal/terminal.h"
 
 #include <longhaul/link.h>

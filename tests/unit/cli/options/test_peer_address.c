@@ -1,11 +1,9 @@
 /*
- * test_address.c - HOST[:PORT] in every form, and what is none.
+ * test_peer_address.c - HOST[:PORT] in every form, and what is none.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "cli/options/address.h"
-#include "cli/terminal/output.h"
-#include "cli/terminal/diagnostic.h"
+#include "cli/options/peer_address.h"
 #include "cli/terminal/terminal.h"
 
 #include <setjmp.h>

@@ -1,18 +1,22 @@
 /*
- * test_line.c - one direction of a path, in virtual time: when packets leave, which are dropped, lost
+ * test_path_line.c - one direction of a path, in virtual time: when packets leave, which are dropped, lost
  * and marked.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "cli/path/histogram.h"
-#include "cli/path/line.h"
-
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
+
+#include "cli/path/path_line.h"
+
+/* ---- test line ------------------------------------------------------------------------------------- */
 
 #define MS 1000000
 
@@ -145,7 +149,7 @@ static void a_new_rate_holds_for_what_waits(void **state)
                      3 * MS / 2 + 5 * MS + 10 * MS);
 }
 
-int main(void)
+static int run_line(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_packet_takes_its_time_and_the_delay),
@@ -158,4 +162,163 @@ int main(void)
         cmocka_unit_test(a_new_rate_holds_for_what_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test processors ------------------------------------------------------------------------------- */
+
+/* The path has one processor, and what runs at its ends none of it. */
+
+static void one_processor_is_not_divided(void **state)
+{
+    (void)state;
+    cpu_set_t all, path, ends;
+    CPU_ZERO(&all);
+    assert_false(path_processors_divide(&all, &path, &ends));
+    CPU_SET(CPU_SETSIZE - 1, &all);
+    assert_false(path_processors_divide(&all, &path, &ends));
+    assert_int_equal(CPU_COUNT(&path), 0);
+    assert_int_equal(CPU_COUNT(&ends), 0);
+}
+
+static void the_first_is_the_paths(void **state)
+{
+    (void)state;
+    cpu_set_t all, path, ends;
+    CPU_ZERO(&all);
+    CPU_SET(3, &all);
+    CPU_SET(5, &all);
+    CPU_SET(CPU_SETSIZE - 1, &all);
+    assert_true(path_processors_divide(&all, &path, &ends));
+    assert_int_equal(CPU_COUNT(&path), 1);
+    assert_true(CPU_ISSET(3, &path));
+    assert_int_equal(CPU_COUNT(&ends), 2);
+    assert_true(CPU_ISSET(5, &ends) && CPU_ISSET(CPU_SETSIZE - 1, &ends));
+}
+
+/* In a child: this process goes on as before. */
+static void the_process_moves_to_its_own(void **state)
+{
+    (void)state;
+    pid_t child = fork();
+    if (child == 0) {
+        cpu_set_t before, ends, now, both;
+        bool right = sched_getaffinity(0, sizeof before, &before) == 0;
+        bool divided = path_processors_take(&ends);
+        right = right && sched_getaffinity(0, sizeof now, &now) == 0;
+        CPU_AND(&both, &now, &ends);
+        if (divided)
+            right = right && CPU_COUNT(&now) == 1 && CPU_COUNT(&both) == 0 &&
+                    CPU_COUNT(&ends) == CPU_COUNT(&before) - 1;
+        else
+            right = right && CPU_EQUAL(&now, &before) && CPU_COUNT(&ends) == 0;
+        _exit(!right);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static int run_processors(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_processor_is_not_divided),
+        cmocka_unit_test(the_first_is_the_paths),
+        cmocka_unit_test(the_process_moves_to_its_own),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test ring ------------------------------------------------------------------------------------- */
+
+/* Packets of any size come out of the ring as they went in, at every wrap. */
+
+enum { PACKET_MAX = 200, CAPACITY = 1000 };
+
+static uint32_t size_of(unsigned number)
+{
+    return 1 + number * 7919 % PACKET_MAX;
+}
+
+static bool put(struct path_ring *ring, unsigned number)
+{
+    struct path_packet *packet = path_ring_space(ring);
+    if (!packet)
+        return false;
+    packet->bytes = size_of(number);
+    packet->leave_ns = number;
+    memset(packet->data, (int)number, packet->bytes);
+    path_ring_push(ring, packet);
+    return true;
+}
+
+static void take(struct path_ring *ring, unsigned number)
+{
+    uint8_t expected[PACKET_MAX];
+    struct path_packet *packet = path_ring_first(ring);
+    assert_non_null(packet);
+    assert_int_equal(packet->leave_ns, number);
+    assert_int_equal(packet->bytes, size_of(number));
+    memset(expected, (int)number, sizeof expected);
+    assert_memory_equal(packet->data, expected, packet->bytes);
+    path_ring_pop(ring);
+}
+
+/* Fills it and drains it by every share, so that each end meets each state. */
+static void packets_come_out_as_they_went_in(void **state)
+{
+    (void)state;
+    struct path_ring ring;
+    unsigned in = 0, out = 0;
+    assert_true(path_ring_open(&ring, CAPACITY, PACKET_MAX));
+    assert_null(path_ring_first(&ring));
+    for (unsigned round = 0; round < 20000; round++) {
+        size_t held = 0;
+        while (put(&ring, in))
+            in++;
+        for (const struct path_packet *packet = path_ring_first(&ring); packet;
+             packet = path_ring_next(&ring, packet))
+            held += packet->stride;
+        assert_true(held + PACKET_MAX >= CAPACITY / 2);
+        for (unsigned i = 0; i < 1 + round % 13 && out < in; i++)
+            take(&ring, out++);
+    }
+    while (out < in)
+        take(&ring, out++);
+    assert_null(path_ring_first(&ring));
+    path_ring_close(&ring);
+}
+
+/* A packet that is read and then dropped leaves no trace. */
+static void space_that_is_not_used_stays(void **state)
+{
+    (void)state;
+    struct path_ring ring;
+    unsigned in = 0, out = 0;
+    assert_true(path_ring_open(&ring, CAPACITY, PACKET_MAX));
+    for (unsigned round = 0; round < 20000; round++) {
+        for (unsigned i = 0; i < 1 + round % 3; i++)
+            path_ring_space(&ring);
+        if (round % 5 && put(&ring, in))
+            in++;
+        if (round % 4 && out < in)
+            take(&ring, out++);
+    }
+    while (out < in)
+        take(&ring, out++);
+    assert_null(path_ring_first(&ring));
+    path_ring_close(&ring);
+}
+
+static int run_ring(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(packets_come_out_as_they_went_in),
+        cmocka_unit_test(space_that_is_not_used_stays),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void)
+{
+    return run_line() + run_processors() + run_ring();
 }

@@ -1,9 +1,9 @@
 /*
- * test_histogram.c - quantiles are off by at most a sixteenth, and never above the largest time.
+ * test_path_line_histogram.c - quantiles are off by at most a sixteenth, and never above the largest time.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "cli/path/histogram.c"
+#include "cli/path/path_line.c"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,12 +1,11 @@
 /*
- * test_nat.c - what leaves has another address and port, answers find back, all else stays outside, and
+ * test_path_packets_nat.c - what leaves has another address and port, answers find back, all else stays
+ * outside, and
  * checksums are right.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "cli/path/nat.c"
-#define read16 read16_of_packet
-#include "cli/path/packet.c"
+#include "cli/path/path_packets.c"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,9 +1,9 @@
 /*
- * test_packet.c - what a path reads in IP packets, and the bits that it writes.
+ * test_path_packets_packet.c - what a path reads in IP packets, and the bits that it writes.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "cli/path/packet.c"
+#include "cli/path/path_packets.c"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,17 +1,8 @@
 /*
- * test_samples.c - mean and nearest-rank percentiles; lists of sizes and losses.
+ * test_perf_messages.c - whose CPU time it was.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "cli/options/loss_list.h"
-#include "cli/perf/samples.h"
-#include "cli/terminal/output.h"
-#include "cli/terminal/diagnostic.h"
-#include "cli/terminal/terminal.h"
-/* Both have a longest piece. */
-#undef PIECE_MAX
-#include "cli/options/size_list.h"
-
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,6 +10,148 @@
 #include <string.h>
 
 #include <cmocka.h>
+
+#include <longhaul/error.h>
+#include <longhaul/stats.h>
+
+#include "cli/options/option_values.h"
+#include "cli/perf/perf_messages.h"
+#include "cli/terminal/terminal.h"
+
+/* ---- test cpu others ------------------------------------------------------------------------------- */
+
+static void others_are_what_is_not_ours(void **state)
+{
+    const struct cli_cpu_mark from = {100, 1000, 10}, to = {108, 1020, 12};
+    (void)state;
+    assert_float_equal(cli_cpu_others(&from, &to), 6.0 / 20, 1e-9);
+}
+
+static void what_cannot_be_is_nothing(void **state)
+{
+    const struct cli_cpu_mark from = {100, 1000, 10}, same = from, unknown = {-1, 0, 0};
+    const struct cli_cpu_mark more_than_all = {101, 1020, 15};
+    (void)state;
+    assert_float_equal(cli_cpu_others(&from, &same), 0, 1e-9);
+    assert_float_equal(cli_cpu_others(&from, &unknown), 0, 1e-9);
+    assert_float_equal(cli_cpu_others(&unknown, &from), 0, 1e-9);
+    assert_float_equal(cli_cpu_others(&from, &more_than_all), 0, 1e-9);
+}
+
+static void marks_only_grow(void **state)
+{
+    struct cli_cpu_mark from, to;
+    (void)state;
+    cli_cpu_mark(&from);
+    for (volatile unsigned i = 0; i < 30000000; i++)
+        ;
+    cli_cpu_mark(&to);
+    assert_true(to.own_s > from.own_s || from.busy_s < 0);
+    assert_true(to.busy_s >= from.busy_s && to.total_s >= from.total_s);
+}
+
+static int run_cpu_others(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(others_are_what_is_not_ours),
+        cmocka_unit_test(what_cannot_be_is_nothing),
+        cmocka_unit_test(marks_only_grow),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test message ---------------------------------------------------------------------------------- */
+
+/* What goes through the codec comes out; what is damaged does not. */
+
+static struct cli_perf_message sample(void)
+{
+    struct cli_perf_message message = {
+        .kind = CLI_PERF_RUN, .count = CLI_PERF_RUN_NUMBERS, .text = "sr-nack"};
+    for (unsigned i = 0; i < message.count; i++)
+        message.numbers[i] = UINT64_MAX / (i + 1);
+    return message;
+}
+
+static void comes_out_as_it_went_in(void **state)
+{
+    uint8_t bytes[CLI_PERF_MESSAGE_MAX];
+    struct cli_perf_message in = sample(), out;
+    (void)state;
+    size_t length = cli_perf_encode(&in, bytes);
+    assert_int_equal(length, CLI_PERF_HEADER + 8 * CLI_PERF_RUN_NUMBERS + 7);
+    assert_int_equal(cli_perf_decode(bytes, length, &out), 0);
+    assert_memory_equal(&in, &out, sizeof in);
+}
+
+static void all_counters_fit(void **state)
+{
+    (void)state;
+    assert_true(lh_stats_count() <= CLI_PERF_NUMBERS_MAX);
+    assert_int_equal(lh_stats_count() * sizeof(uint64_t), sizeof(struct lh_stats));
+}
+
+static void every_wrong_length_is_refused(void **state)
+{
+    uint8_t bytes[CLI_PERF_MESSAGE_MAX] = {0};
+    struct cli_perf_message in = sample(), out;
+    size_t right = cli_perf_encode(&in, bytes);
+    (void)state;
+    for (size_t length = 0; length <= sizeof bytes; length++)
+        assert_int_equal(cli_perf_decode(bytes, length, &out), length == right ? 0 : -LH_EPROTOCOL);
+}
+
+static int with_bytes(size_t place, uint8_t value, size_t other, uint8_t other_value)
+{
+    uint8_t bytes[CLI_PERF_MESSAGE_MAX];
+    struct cli_perf_message in = sample(), out;
+    size_t length = cli_perf_encode(&in, bytes);
+    bytes[place] = value;
+    bytes[other] = other_value;
+    return cli_perf_decode(bytes, length, &out);
+}
+
+static int with_byte(size_t place, uint8_t value)
+{
+    return with_bytes(place, value, place, value);
+}
+
+static void damage_is_refused(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 6; i++)
+        assert_int_equal(with_byte(i, '?'), -LH_EPROTOCOL);
+    assert_int_equal(with_byte(6, 9), -LH_EVERSION);
+    assert_int_equal(with_byte(7, 0), -LH_EPROTOCOL);
+    assert_int_equal(with_byte(7, CLI_PERF_READY), -LH_EPROTOCOL); /* has one number */
+    assert_int_equal(with_byte(7, CLI_PERF_RESULT + 1), -LH_EPROTOCOL);
+    assert_int_equal(with_byte(8, 1), -LH_EPROTOCOL); /* a RUN cannot say no */
+    assert_int_equal(with_byte(8, 2), -LH_EPROTOCOL);
+    assert_int_equal(with_byte(13, 0xFF), -LH_EPROTOCOL);
+    assert_int_equal(with_byte(14, 0xFF), -LH_EPROTOCOL);
+    assert_int_equal(with_byte(15, 0xFF), -LH_EPROTOCOL);
+    /* A RESULT may have any number of them, but not more than there is room for. */
+    assert_int_equal(with_byte(7, CLI_PERF_RESULT), 0);
+    assert_int_equal(with_bytes(7, CLI_PERF_RESULT, 14, CLI_PERF_NUMBERS_MAX + 1), -LH_EPROTOCOL);
+}
+
+static int run_message(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(comes_out_as_it_went_in),
+        cmocka_unit_test(all_counters_fit),
+        cmocka_unit_test(every_wrong_length_is_refused),
+        cmocka_unit_test(damage_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test samples ---------------------------------------------------------------------------------- */
+
+/* Mean and nearest-rank percentiles; lists of sizes and losses. */
+
+/* Both have a longest piece. */
+#undef PIECE_MAX
 
 static void percentiles_are_measured_values(void **state)
 {
@@ -89,7 +222,7 @@ static void lists_of_losses(void **state)
             fail_msg("taken, but wrong: \"%s\"", wrong[i]);
 }
 
-int main(void)
+static int run_samples(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(percentiles_are_measured_values),
@@ -98,4 +231,9 @@ int main(void)
         cmocka_unit_test(lists_of_losses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void)
+{
+    return run_cpu_others() + run_message() + run_samples();
 }

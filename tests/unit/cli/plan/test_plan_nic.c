@@ -1,9 +1,9 @@
 /*
- * test_designs.c - what a transport costs a NIC, beside what the papers print.
+ * test_plan_nic.c - what a transport costs a NIC, beside what the papers print.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "cli/plan/nic/designs.h"
+#include "cli/plan/plan_parts.h"
 
 #include <math.h>
 #include <setjmp.h>

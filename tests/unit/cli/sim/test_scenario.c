@@ -1,20 +1,77 @@
 /*
- * test_scenario.c - scenario files: settings, comments, and what is refused with which words.
+ * test_scenario.c - which links a pattern means.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "cli/sim/scenario/scenario.h"
-#include "cli/terminal/terminal.h"
-#include "cli/terminal/utf8.h"
-
-#include <string.h>
-#include <stdio.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
+
+#include "cli/sim/scenario.h"
+#include "cli/terminal/terminal.h"
+#include "cli/terminal/utf8.h"
+
+/* ---- test link list -------------------------------------------------------------------------------- */
+
+static void matches_names_and_stars(void **state)
+{
+    (void)state;
+    assert_true(cli_link_matches("leaf0>host3", "leaf0", "host3"));
+    assert_false(cli_link_matches("leaf0>host3", "leaf0", "host33"));
+    assert_false(cli_link_matches("leaf0>host3", "host3", "leaf0"));
+    assert_true(cli_link_matches("*>*", "a", "b"));
+    assert_true(cli_link_matches("*>host3", "leaf0", "host3"));
+    assert_true(cli_link_matches("leaf*>*3", "leaf12", "host13"));
+    assert_false(cli_link_matches("leaf*>*3", "spine1", "host13"));
+    assert_true(cli_link_matches("a*b*c>x", "aXbbYc", "x"));
+    assert_false(cli_link_matches("a*b*c>x", "aXbbY", "x"));
+    assert_true(cli_link_matches("**>x", "", "x"));
+}
+
+static void takes_lists_and_what_is_no_link(void **state)
+{
+    (void)state;
+    assert_true(cli_link_matches("a>b, c>d ,e>f", "c", "d"));
+    assert_true(cli_link_matches("a>b, c>d ,e>f", "e", "f"));
+    assert_false(cli_link_matches("a>b, c>d ,e>f", "a", "d"));
+    assert_false(cli_link_matches("", "a", "b"));
+    assert_false(cli_link_matches(",, ,", "a", "b"));
+    assert_false(cli_link_matches("ab", "a", "b"));
+    assert_false(cli_link_matches(">", "a", "b"));
+    assert_true(cli_link_matches("x,>", "", ""));
+}
+
+/* A pattern of many stars must not take time that grows with their power. */
+static void many_stars_end(void **state)
+{
+    char pattern[200] = "", text[400];
+    (void)state;
+    for (unsigned i = 0; i < 90; i++)
+        strcat(pattern, "*a");
+    strcat(pattern, "b>*");
+    memset(text, 'a', sizeof text - 1);
+    text[sizeof text - 1] = 0;
+    assert_false(cli_link_matches(pattern, text, "x"));
+}
+
+static int run_link_list(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(matches_names_and_stars),
+        cmocka_unit_test(takes_lists_and_what_is_no_link),
+        cmocka_unit_test(many_stars_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test scenario --------------------------------------------------------------------------------- */
+
+/* Scenario files: settings, comments, and what is refused with which words. */
 
 static struct cli_scenario scenario;
 
@@ -143,7 +200,7 @@ static void tells_what_a_file_is_about(void **state)
     assert_string_equal(about, "");
 }
 
-int main(void)
+static int run_scenario(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(takes_settings_apart),      cmocka_unit_test(takes_nothing_and_no_section),
@@ -151,4 +208,9 @@ int main(void)
         cmocka_unit_test(the_command_line_replaces), cmocka_unit_test(tells_what_a_file_is_about),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void)
+{
+    return run_link_list() + run_scenario();
 }

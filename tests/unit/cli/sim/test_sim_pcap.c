@@ -1,10 +1,10 @@
 /*
- * test_pcap.c - captures: every field that a reader of the file relies on, found again by a parser of
+ * test_sim_pcap.c - captures: every field that a reader of the file relies on, found again by a parser of
  * its own.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "cli/sim/run/pcap.h"
+#include "cli/sim/sim_results.h"
 
 #include <longhaul/flowcontrol.h>
 #include <setjmp.h>

@@ -1,14 +1,11 @@
 /*
- * test_progress.c - the progress line: what it says, and that it fits.
+ * test_progress_display.c - the progress line: what it says, and that it fits.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "cli/terminal/progress.c"
-#include "cli/terminal/output.h"
-#include "cli/terminal/stop.h"
+#include "cli/terminal/progress_display.c"
 #include "cli/terminal/terminal.h"
 #include "cli/terminal/utf8.h"
-#include "cli/terminal/wait.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "coding/hadamard/kernel.h"
+#include "coding/hadamard/hadamard_kernel.h"
 #include "support/hadamard_reference.h"
 #include "support/sanitized.h"
 

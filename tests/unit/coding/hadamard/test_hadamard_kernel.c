@@ -1,9 +1,9 @@
 /*
- * test_elements.c - every F16 and BF16 number as F32 and back, rounding, and what is not finite.
+ * test_hadamard_kernel.c - every F16 and BF16 number as F32 and back, rounding, and what is not finite.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "coding/hadamard/elements.h"
+#include "coding/hadamard/hadamard_kernel.h"
 
 #include <math.h>
 #include <setjmp.h>

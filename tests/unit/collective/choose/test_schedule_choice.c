@@ -1,17 +1,144 @@
-/* SPDX-License-Identifier: BSD-3-Clause */
-#include "collective/choose/flow_time.h"
-
+/*
+ * test_schedule_choice.c -
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
-#include "collective/schedule/schedule_table.h"
+#include <longhaul/error.h>
+
+#include "base/prng.h"
+#include "collective/choose/schedule_choice.h"
+#include "collective/schedules.h"
 #include "support/near.h"
 #include "support/schedule_bounds.h"
+
+/* ---- test choose ----------------------------------------------------------------------------------- */
+
+#define MIB (1u << 20)
+
+/* 10 Gbit/s and 20 us in a site, 2 Gbit/s and a round trip of 25 ms across. */
+static const struct flow_network LONG = {
+    .inside = {.latency_s = 1e-5, .byte_s = 8e-10, .message_s = 5e-6},
+    .across = {.latency_s = 12.5e-3, .byte_s = 4e-9, .message_s = 5e-6}};
+
+static struct choice best_of(const struct choose_question *question, uint32_t *count)
+{
+    struct choice choices[CHOOSE_MAX];
+    assert_int_equal(choose_check(question), 0);
+    void *memory = malloc(choose_memory(question));
+    assert_non_null(memory);
+    *count = choose(question, memory, choices);
+    free(memory);
+    for (uint32_t i = 1; i < *count; i++)
+        assert_true(choices[0].seconds <= choices[i].seconds * 1.0101 &&
+                    choices[i - (i > 1)].seconds <= choices[i].seconds);
+    for (uint32_t i = 0; i < *count; i++) {
+        struct schedule_shape shape = choose_shape(question, &choices[i]);
+        assert_int_equal(schedule_shape_check(choices[i].schedule, &shape), 0);
+    }
+    print_message("%-12s %4u ranks, %9llu bytes: %-17s blocks of %8.0f, %.3f ms (%u candidates)\n",
+                  collective_name(question->collective), question->ranks,
+                  (unsigned long long)question->bytes, choices[0].schedule->name, choices[0].block_bytes,
+                  choices[0].seconds * 1e3, *count);
+    return choices[0];
+}
+
+static struct choose_question question(enum collective collective, uint32_t ranks, uint64_t bytes,
+                                       const struct site_map *map)
+{
+    return (struct choose_question){.collective = collective,
+                                    .ranks = ranks,
+                                    .map = map,
+                                    .bytes = bytes,
+                                    .unit_bytes = 4,
+                                    .block_bytes_max = MIB,
+                                    .network = &LONG};
+}
+
+/* One rank at each of two sites: half a round trip and the data once. */
+static void test_two_sites(void **state)
+{
+    (void)state;
+    struct schedule_map map;
+    uint32_t count;
+    schedule_map_of(&map, 2, 1, false);
+    for (uint32_t mib = 1; mib <= 64; mib *= 4) {
+        struct choose_question asked = question(COLLECTIVE_ALLREDUCE, 2, mib * MIB, &map.map);
+        struct choice best = best_of(&asked, &count);
+        if (mib == 1)
+            assert_string_equal(best.schedule->name, "direct");
+        assert_near(best.seconds, 12.5e-3 + mib * MIB * 4e-9, 0.02);
+    }
+}
+
+/* Sites of eight: across a long link each byte once, and half a round trip as seldom as possible. */
+static void test_sites_of_eight(void **state)
+{
+    (void)state;
+    struct schedule_map map;
+    uint32_t count;
+    schedule_map_of(&map, 24, 8, true);
+    struct choose_question asked = question(COLLECTIVE_ALLREDUCE, 24, 16 * MIB, &map.map);
+    assert_string_equal(best_of(&asked, &count).schedule->name, "hierarchical");
+    asked = question(COLLECTIVE_BROADCAST, 24, 16 * MIB, &map.map);
+    struct choice best = best_of(&asked, &count);
+    assert_string_equal(best.schedule->name, "hybrid");
+    assert_near(best.seconds, 2 * 0.0125 + 8 * MIB * 4e-9, 0.05); /* two links carry half each */
+    asked = question(COLLECTIVE_ALLTOALL, 24, 1024, &map.map);
+    best_of(&asked, &count);
+}
+
+/* In one site: few steps for little data, few bytes for much. */
+static void test_one_site(void **state)
+{
+    (void)state;
+    uint32_t count;
+    for (enum collective each = 0; each < COLLECTIVES; each++)
+        for (uint64_t bytes = 8; bytes <= 64 * MIB; bytes *= 4096) {
+            struct choose_question asked = question(each, 16, bytes, NULL);
+            struct choice best = best_of(&asked, &count);
+            asked.only = schedule_find(each, NULL);
+            assert_true(best.seconds <= best_of(&asked, &count).seconds * 1.0101);
+        }
+    struct choose_question asked = question(COLLECTIVE_ALLREDUCE, 16, 64 * MIB, NULL);
+    assert_near(best_of(&asked, &count).seconds, 64 * MIB * 2 * 15 / 16.0 * 8e-10, 0.15);
+}
+
+static void test_invalid(void **state)
+{
+    (void)state;
+    struct choose_question asked = question(COLLECTIVES, 2, 8, NULL);
+    assert_int_equal(choose_check(&asked), -LH_EINVAL);
+    asked = question(COLLECTIVE_ALLREDUCE, 0, 8, NULL);
+    assert_int_equal(choose_check(&asked), -LH_EINVAL);
+    asked = question(COLLECTIVE_ALLREDUCE, 2, 0, NULL);
+    assert_int_equal(choose_check(&asked), -LH_EINVAL);
+    asked = question(COLLECTIVE_ALLREDUCE, 2, 8, NULL);
+    asked.block_bytes_max = 3;
+    assert_int_equal(choose_check(&asked), -LH_EINVAL);
+}
+
+static int run_choose(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_two_sites),
+        cmocka_unit_test(test_sites_of_eight),
+        cmocka_unit_test(test_one_site),
+        cmocka_unit_test(test_invalid),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test flow time -------------------------------------------------------------------------------- */
 
 #define MESSAGE 1e-5
 #define BYTE    1e-9
@@ -167,7 +294,7 @@ static void test_pairs(void **state)
                 1e-9);
 }
 
-int main(void)
+static int run_flow_time(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_steps),
@@ -180,4 +307,171 @@ int main(void)
         cmocka_unit_test(test_pairs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test paths ------------------------------------------------------------------------------------ */
+
+/* One block from one rank to another. */
+static double broadcast_s(const struct path_figures *path, double bytes, uint32_t blocks)
+{
+    const struct schedule *schedule = schedule_find(COLLECTIVE_BROADCAST, "binomial-tree");
+    const struct schedule_shape shape = {.ranks = 2, .blocks = blocks};
+    const struct flow_network network = paths_network(path, path, 1e6);
+    void *memory = malloc(flow_time_memory(&shape));
+    double seconds = flow_time(schedule, &shape, bytes, &network, NULL, memory);
+    free(memory);
+    return seconds;
+}
+
+static void test_path(void **state)
+{
+    (void)state;
+    struct path_figures path = {.rtt_ns = 10000000, .rate_bps = 1000000000, .packet_bytes = 1000};
+    assert_near(broadcast_s(&path, 1e6, 1), 5e-3 + PATHS_MESSAGE_S + 8e-3, 1e-3);
+    path.loss = 1000000; /* 1e-3: of a thousand packets one, so a round trip */
+    assert_near(broadcast_s(&path, 1e6, 1), 15e-3 + PATHS_MESSAGE_S + 8e-3, 1e-3);
+    path.loss *= 100; /* but no more than one */
+    assert_near(broadcast_s(&path, 1e6, 1), 15e-3 + PATHS_MESSAGE_S + 8e-3, 1e-3);
+    path.rate_bps = 0;
+    path.loss = 0;
+    assert_near(broadcast_s(&path, 1e6, 1), 5e-3 + PATHS_MESSAGE_S + 8e6 / PATHS_RATE_BPS, 1e-3);
+}
+
+/* Small blocks of a transfer share a message. */
+static void test_messages(void **state)
+{
+    const struct path_figures path = {.rtt_ns = 0};
+    (void)state;
+    double one = broadcast_s(&path, 16, 1), many = broadcast_s(&path, 16, 16);
+    assert_near(one, many, 1e-3);
+    assert_true(broadcast_s(&path, 16, 17) > one + PATHS_MESSAGE_S / 2);
+}
+
+static int run_paths(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_path), cmocka_unit_test(test_messages)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test rounds ----------------------------------------------------------------------------------- */
+
+#define RANKS_MAX 48u
+
+static uint32_t site_at(const struct site_map *map, uint32_t rank)
+{
+    return map->site_of[map->place_of[rank]];
+}
+
+/* Partners agree; in a round a pair of sites has one pair, and a site one pair across. */
+static void check_round(const struct site_map *map, uint32_t ranks, uint32_t round,
+                        bool met[RANKS_MAX][RANKS_MAX])
+{
+    bool inside = round < rounds_inside(map), busy[RANKS_MAX] = {false};
+    for (uint32_t a = 0; a < ranks; a++) {
+        uint32_t b = rounds_partner(map, a, round);
+        if (b == ROUNDS_NONE)
+            continue;
+        assert_true(b < ranks && b != a);
+        assert_int_equal(rounds_partner(map, b, round), a);
+        assert_int_equal(inside, site_at(map, a) == site_at(map, b));
+        assert_false(met[a][b]);
+        met[a][b] = true;
+        if (!inside) {
+            assert_false(busy[site_at(map, a)]);
+            busy[site_at(map, a)] = true;
+        }
+    }
+}
+
+static void check_met(const struct site_map *map, uint32_t ranks, bool met[RANKS_MAX][RANKS_MAX])
+{
+    for (uint32_t a = 0; a < ranks; a++)
+        for (uint32_t site = 0; site < map->sites; site++) {
+            uint32_t count = 0, size = map->first[site + 1] - map->first[site];
+            for (uint32_t place = map->first[site]; place < map->first[site + 1]; place++)
+                count += met[a][map->rank_at[place]];
+            assert_true(site == site_at(map, a) ? count == size - 1 : count >= 1);
+        }
+}
+
+static void check_map(const uint32_t *site_of, uint32_t ranks)
+{
+    static bool met[RANKS_MAX][RANKS_MAX];
+    uint32_t numbers[4 * RANKS_MAX + 1];
+    struct site_map map;
+    memset(met, 0, sizeof met);
+    site_map_build(&map, site_of, NULL, ranks, numbers);
+    for (uint32_t round = 0; round < rounds_count(&map); round++)
+        check_round(&map, ranks, round, met);
+    check_met(&map, ranks, met);
+    assert_true(rounds_count(&map) <= ranks + map.sites * map.largest);
+}
+
+static void rounds_test_one_site(void **state)
+{
+    static const uint32_t site_of[RANKS_MAX] = {0};
+    (void)state;
+    for (uint32_t ranks = 1; ranks <= RANKS_MAX; ranks++)
+        check_map(site_of, ranks);
+}
+
+static void test_sites(void **state)
+{
+    uint32_t site_of[RANKS_MAX];
+    struct lh_prng prng;
+    (void)state;
+    lh_prng_seed(&prng, 3);
+    for (uint32_t run = 0; run < 1000; run++) {
+        uint32_t ranks = 1 + (uint32_t)lh_prng_below(&prng, RANKS_MAX);
+        uint32_t sites = 1 + (uint32_t)lh_prng_below(&prng, ranks);
+        for (uint32_t r = 0; r < ranks; r++)
+            site_of[r] = (uint32_t)lh_prng_below(&prng, sites);
+        check_map(site_of, ranks);
+    }
+}
+
+/* What was not measured is as slow as the slower of the two with the other's site, each direction by
+ * itself. */
+static void test_fill(void **state)
+{
+    static const uint32_t site_of[] = {0, 0, 0, 1, 1, 1};
+    struct path_figures pairs[36] = {0};
+    uint32_t numbers[25], measured = 0;
+    struct site_map map;
+    (void)state;
+    site_map_build(&map, site_of, NULL, 6, numbers);
+    for (uint32_t round = rounds_inside(&map); round < rounds_count(&map); round++)
+        for (uint32_t a = 0; a < 3; a++) {
+            uint32_t b = rounds_partner(&map, a, round);
+            if (b == ROUNDS_NONE)
+                continue;
+            pairs[a * 6 + b].rate_bps = a == 1 ? 100 : 1000;
+            pairs[b * 6 + a].rate_bps = 500;
+            measured++;
+        }
+    assert_int_equal(measured, 3);
+    rounds_fill(&map, pairs);
+    for (uint32_t a = 0; a < 3; a++)
+        for (uint32_t b = 3; b < 6; b++) {
+            uint32_t partner_of_slow = 4; /* of rank 1: it received no more than that sent */
+            bool slow = a == 1 || b == partner_of_slow;
+            assert_int_equal(pairs[a * 6 + b].rate_bps, slow ? 100 : 1000);
+            assert_int_equal(pairs[b * 6 + a].rate_bps, 500);
+        }
+    assert_int_equal(pairs[1].rate_bps, 0); /* inside a site */
+}
+
+static int run_rounds(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rounds_test_one_site),
+        cmocka_unit_test(test_sites),
+        cmocka_unit_test(test_fill),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void)
+{
+    return run_choose() + run_flow_time() + run_paths() + run_rounds();
 }

@@ -1,13 +1,22 @@
-/* SPDX-License-Identifier: BSD-3-Clause */
-#include "fabric/udp/inbox.h"
-
+/*
+ * test_udp_queues.c -
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
+
+#include "fabric/udp/udp_queues.h"
+#include "wire/roce_packet.h"
+
+/* ---- test inbox ------------------------------------------------------------------------------------ */
 
 #define INBOXES 16u
 #define MANY    100000u
@@ -218,7 +227,7 @@ static void test_threads(void **state)
     free(both);
 }
 
-int main(void)
+static int run_inbox(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_in_order),        cmocka_unit_test(test_first),
@@ -226,4 +235,207 @@ int main(void)
         cmocka_unit_test(test_packet_bytes),    cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test prefix ----------------------------------------------------------------------------------- */
+
+/*
+ * The cached start of an iCRC is the computed one, for every IP ID, length and port, in any
+ * order.
+ */
+
+static void check(struct icrc_flow *flow)
+{
+    static const uint32_t lengths[] = {60, 60, 4132, 61};
+    static const uint16_t ports[] = {49152, 49153, 49153, 65535};
+    struct udp_prefix prefix = {0};
+    for (uint32_t i = 0; i < 4; i++) {
+        flow->source_port = ports[i];
+        for (uint32_t turn = 0; turn < 2; turn++) /* computed, then cached */
+            for (uint32_t id = 0; id <= 2 * UINT8_MAX; id++) {
+                uint32_t expected = icrc_begin(flow, lengths[i], flow->ipv4 ? (uint16_t)id : 0, true);
+                assert_int_equal(udp_prefix_get(&prefix, flow, lengths[i], ports[i], id), expected);
+            }
+    }
+}
+
+static void test_ipv4(void **state)
+{
+    (void)state;
+    struct icrc_flow flow = {.ipv4 = true};
+    flow.source[0] = 192;
+    check(&flow);
+}
+
+static void test_ipv6(void **state)
+{
+    (void)state;
+    struct icrc_flow flow = {0};
+    flow.source[15] = 1;
+    check(&flow);
+}
+
+static int run_prefix(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_ipv4), cmocka_unit_test(test_ipv6)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test qpn table -------------------------------------------------------------------------------- */
+
+#define ENDPOINTS 40u
+#define QPS       256u
+
+/* Stands for an endpoint, of which the table keeps the address only. */
+static struct udp_endpoint *endpoint(uint32_t index)
+{
+    static uint8_t stand_in[ENDPOINTS];
+    return (struct udp_endpoint *)(void *)&stand_in[index];
+}
+
+static void test_add_find_remove(void **state)
+{
+    (void)state;
+    struct qpn_table table = {0};
+    static uint32_t qpns[ENDPOINTS][QPS];
+    assert_null(qpn_table_find(&table, 5));
+    for (uint32_t e = 0; e < ENDPOINTS; e++) {
+        for (uint32_t i = 0; i < QPS; i++) {
+            struct udp_qp qp = {
+                .endpoint = endpoint(e), .channel = (uint8_t)i, .generation = (uint8_t)(i % 7)};
+            assert_int_equal(qpn_table_add(&table, &qp), 0);
+            assert_in_range(qp.qpn, 2, ROCE_QPN_MASK - 1);
+            qpns[e][i] = qp.qpn;
+        }
+    }
+    assert_int_equal(table.count, ENDPOINTS * QPS);
+    for (uint32_t removed = 0; removed <= ENDPOINTS; removed++) {
+        for (uint32_t e = 0; e < ENDPOINTS; e++) {
+            for (uint32_t i = 0; i < QPS; i++) {
+                const struct udp_qp *found = qpn_table_find(&table, qpns[e][i]);
+                if (e < removed) {
+                    assert_null(found);
+                    continue;
+                }
+                assert_non_null(found);
+                assert_ptr_equal(found->endpoint, endpoint(e));
+                assert_int_equal(found->channel, i);
+                assert_int_equal(found->generation, i % 7);
+            }
+        }
+        for (uint32_t i = 0; removed < ENDPOINTS && i < QPS; i++)
+            qpn_table_remove(&table, qpns[removed][i]);
+        if (removed < ENDPOINTS)
+            qpn_table_remove(&table, qpns[removed][0]); /* it is gone already */
+    }
+    assert_int_equal(table.count, 0);
+    assert_int_equal(table.capacity, 64); /* and the memory of the others */
+    qpn_table_free(&table);
+}
+
+static void test_unused_numbers(void **state)
+{
+    (void)state;
+    struct qpn_table table = {0};
+    struct udp_qp qp = {.endpoint = endpoint(0)};
+    assert_int_equal(qpn_table_add(&table, &qp), 0);
+    assert_null(qpn_table_find(&table, 0));
+    assert_null(qpn_table_find(&table, 1));
+    assert_null(qpn_table_find(&table, ROCE_QPN_MASK));
+    assert_null(qpn_table_find(&table, qp.qpn ^ 1));
+    qpn_table_free(&table);
+}
+
+static int run_qpn_table(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_add_find_remove),
+        cmocka_unit_test(test_unused_numbers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test seats ------------------------------------------------------------------------------------ */
+
+#define NONE UDP_SEATS_MAX
+
+static void test_taken_left_taken(void **state)
+{
+    (void)state;
+    static struct udp_seats seats;
+    const lh_time now = LH_NS_PER_S;
+    assert_int_equal(udp_seats_free(&seats, now), NONE);
+    for (uint32_t i = 0; i < UDP_SEATS_MAX; i++) {
+        udp_seats_add(&seats);
+        assert_int_equal(udp_seats_free(&seats, now), i);
+        udp_seats_take(&seats, i);
+    }
+    assert_int_equal(udp_seats_free(&seats, now), NONE);
+    udp_seats_leave(&seats, 5, now);
+    assert_int_equal(udp_seats_free(&seats, now), NONE);
+    assert_int_equal(udp_seats_free(&seats, now + UDP_SEAT_REST_NS - 1), NONE);
+    assert_int_equal(udp_seats_free(&seats, now + UDP_SEAT_REST_NS), 5);
+}
+
+/* Whoever was active since the last sweep stays; of the others the one that has been quiet longest goes,
+ * once. */
+static void test_the_quietest_leaves(void **state)
+{
+    (void)state;
+    static struct udp_seats seats;
+    lh_time now = LH_NS_PER_S;
+    for (uint32_t i = 0; i < 3; i++) {
+        udp_seats_add(&seats);
+        udp_seats_take(&seats, i);
+    }
+    assert_int_equal(udp_seats_sweep(&seats, now), NONE); /* a new owner is active */
+    udp_seat_mark_active(&seats.seats[0]);
+    udp_seat_mark_active(&seats.seats[1]);
+    assert_int_equal(udp_seats_sweep(&seats, now += 1), NONE); /* 2 is quiet from here */
+    udp_seat_mark_active(&seats.seats[0]);
+    assert_int_equal(udp_seats_sweep(&seats, now += 1), NONE); /* 1 */
+    udp_seat_mark_active(&seats.seats[0]);
+    assert_int_equal(udp_seats_sweep(&seats, now + UDP_SEAT_QUIET_NS - 2), NONE);
+    udp_seat_mark_active(&seats.seats[0]);
+    now += UDP_SEAT_QUIET_NS;
+    assert_int_equal(udp_seats_sweep(&seats, now), 2);
+    assert_int_equal(udp_seats_sweep(&seats, now), 1);
+    assert_int_equal(udp_seats_sweep(&seats, now + 10 * UDP_SEAT_QUIET_NS), 0);
+    assert_int_equal(udp_seats_sweep(&seats, now + 10 * UDP_SEAT_QUIET_NS),
+                     NONE); /* all are asked already */
+    udp_seats_leave(&seats, 2, now);
+    udp_seats_take(&seats, 2);
+    assert_int_equal(udp_seats_sweep(&seats, now + 20 * UDP_SEAT_QUIET_NS), NONE);
+}
+
+static void test_active_again(void **state)
+{
+    (void)state;
+    static struct udp_seats seats;
+    lh_time now = LH_NS_PER_S;
+    udp_seats_add(&seats);
+    udp_seats_take(&seats, 0);
+    udp_seats_sweep(&seats, now);
+    udp_seats_sweep(&seats, now + 1);
+    udp_seat_mark_active(&seats.seats[0]);
+    now += 2 * UDP_SEAT_QUIET_NS;
+    assert_int_equal(udp_seats_sweep(&seats, now), NONE);
+    assert_int_equal(udp_seats_sweep(&seats, now + 1), NONE); /* it counts from here */
+    assert_int_equal(udp_seats_sweep(&seats, now + UDP_SEAT_QUIET_NS), NONE);
+    assert_int_equal(udp_seats_sweep(&seats, now + 1 + UDP_SEAT_QUIET_NS), 0);
+}
+
+static int run_seats(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_taken_left_taken),
+        cmocka_unit_test(test_the_quietest_leaves),
+        cmocka_unit_test(test_active_again),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void)
+{
+    return run_inbox() + run_prefix() + run_qpn_table() + run_seats();
 }

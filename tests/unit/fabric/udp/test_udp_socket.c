@@ -4,7 +4,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "fabric/udp/filter.h"
+#include "fabric/udp/udp_socket.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "base/big_endian.h"
-#include "wire/roce.h"
+#include "base/bytes.h"
+#include "wire/roce_packet.h"
 
 #define CUT (8u + ROCE_WRITE_IMM_HEADER_BYTES)
 

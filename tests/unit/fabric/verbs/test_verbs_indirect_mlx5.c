@@ -1,5 +1,5 @@
 /*
- * test_indirect_mlx5.c - indirect keys against a device of this file: what is asked of it, request by
+ * test_verbs_indirect_mlx5.c - indirect keys against a device of this file: what is asked of it, request by
  * request, and that every way out gives everything back. That a NIC does what it is asked is not shown
  * here.
  *
@@ -28,8 +28,7 @@ int main(void)
 
 #include <longhaul/error.h>
 
-#include "fabric/verbs/endpoint/binder.h"
-#include "fabric/verbs/endpoint/indirect.h"
+#include "fabric/verbs/verbs_queue_pair.h"
 
 #define SLOTS    2u
 #define GIB      (UINT64_C(1) << 30)
@@ -149,7 +148,7 @@ static int fake_modify(const struct ibv_qp_attr *attr)
 #define ibv_dereg_mr(mr)                    taken_back(mr)
 #define ibv_modify_qp(qp, attr, mask)       ((void)(mask), fake_modify(attr))
 #define verbs_binder_wait(cq, wr_id, what)  fake_wait(cq, wr_id, what)
-#include "fabric/verbs/endpoint/indirect_mlx5.c"
+#include "fabric/verbs/verbs_indirect_mlx5.c"
 
 static struct ibv_context opened;
 static struct verbs_fabric fabric = {.context = &opened};

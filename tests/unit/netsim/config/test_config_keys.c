@@ -8,10 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "netsim/config/config_check.h"
-#include "netsim/config/key_use.h"
-#include "netsim/config/keys.h"
-#include "netsim/config/simulation_config.h"
+#include "netsim/config/config_keys.h"
 
 static struct netsim_config config;
 

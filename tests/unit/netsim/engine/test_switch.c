@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "netsim/engine/switch.h"
 
-#include "netsim/engine/port_queue.h"
+#include "netsim/engine/network.h"
 #include "support/small_network.h"
 
 /* A packet of host 0 comes to the left switch. */

@@ -1,11 +1,11 @@
 /*
- * test_cbfc.c - credits: what may be sent, the 12 bits of the message and how far they reach, and a link
+ * test_flow_machines_cbfc.c - credits: what may be sent, the 12 bits of the message and how far they
+ * reach, and a link
  * with both ends.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include <longhaul/flowcontrol.h>
-
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,11 @@
 
 #include <cmocka.h>
 
+#include <longhaul/flowcontrol.h>
+
 #include "base/prng.h"
+
+/* ---- test cbfc ------------------------------------------------------------------------------------- */
 
 static void a_packet_takes_whole_blocks(void **state)
 {
@@ -192,7 +196,7 @@ static void arrivals_let_twelve_bits_tell_of_more(void **state)
     }
 }
 
-int main(void)
+static int run_cbfc(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_packet_takes_whole_blocks),
@@ -206,4 +210,365 @@ int main(void)
         cmocka_unit_test(arrivals_let_twelve_bits_tell_of_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test pause frame ------------------------------------------------------------------------------ */
+
+/* The frame of 802.1Qbb, byte by byte. */
+
+/* Priority 0 for 7813 quanta (10 us at 400 Gbit/s), priority 3 for ever. The check sequence is by zlib's
+ * crc32(). */
+static const uint8_t vector[LH_PFC_FRAME_BYTES] = {
+    0x01, 0x80, 0xc2, 0x00, 0x00, 0x01, 0x02, 0x00, 0xde, 0xad, 0xbe, 0xef, 0x88, 0x08, 0x01, 0x01,
+    0x00, 0x09, 0x1e, 0x85, 0x00, 0x00, 0x00, 0x00, 0xff, 0xff, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+    0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+    0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x23, 0x6c, 0xf0, 0x82};
+
+static const struct lh_pfc_frame meant = {
+    .source = {0x02, 0x00, 0xde, 0xad, 0xbe, 0xef},
+    .enabled = 1u << 0 | 1u << 3,
+    .quanta = {7813, 0, 0, 65535},
+};
+
+static void bytes_are_those_of_the_standard(void **state)
+{
+    (void)state;
+    uint8_t out[LH_PFC_FRAME_BYTES];
+    lh_pfc_frame_encode(&meant, out);
+    assert_memory_equal(out, vector, sizeof vector);
+    /* The time of a priority that is not enabled says nothing. */
+    struct lh_pfc_frame more = meant;
+    more.quanta[5] = 77;
+    lh_pfc_frame_encode(&more, out);
+    assert_memory_equal(out, vector, sizeof vector);
+}
+
+static void decoding_gives_back_what_was_encoded(void **state)
+{
+    (void)state;
+    struct lh_pfc_frame frame;
+    assert_int_equal(lh_pfc_frame_decode(vector, sizeof vector, &frame), 0);
+    assert_memory_equal(frame.source, meant.source, sizeof frame.source);
+    assert_int_equal(frame.enabled, meant.enabled);
+    for (unsigned p = 0; p < LH_PFC_PRIORITIES; p++)
+        assert_int_equal(frame.quanta[p], meant.quanta[p]);
+}
+
+/* Each bit of the frame counts: the check sequence sees to it, or a field does before. */
+static void a_flipped_bit_is_refused(void **state)
+{
+    (void)state;
+    for (size_t bit = 0; bit < 8 * sizeof vector; bit++) {
+        uint8_t bad[sizeof vector];
+        struct lh_pfc_frame frame = {.enabled = 0xAA};
+        memcpy(bad, vector, sizeof bad);
+        bad[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        assert_int_equal(lh_pfc_frame_decode(bad, sizeof bad, &frame), -LH_EPROTOCOL);
+        assert_int_equal(frame.enabled, 0xAA);
+    }
+}
+
+static void other_lengths_are_refused(void **state)
+{
+    (void)state;
+    struct lh_pfc_frame frame;
+    uint8_t longer[LH_PFC_FRAME_BYTES + 1] = {0};
+    memcpy(longer, vector, sizeof vector);
+    for (size_t bytes = 0; bytes < sizeof vector; bytes++)
+        assert_int_equal(lh_pfc_frame_decode(vector, bytes, &frame), -LH_EPROTOCOL);
+    assert_int_equal(lh_pfc_frame_decode(longer, sizeof longer, &frame), -LH_EPROTOCOL);
+    assert_non_null(strstr(lh_last_error(), "65 bytes"));
+}
+
+/* Whatever its length, no moment of it is uncovered, and it ends when it should. */
+static void long_pauses_have_parts(void **state)
+{
+    (void)state;
+    static const uint32_t lengths[] = {0, 1, 65535, 65536, 98302, 98303, 131070, 500000, 16777216};
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        uint32_t left = lengths[i];
+        uint32_t now = 0;
+        uint32_t until = 0;
+        uint32_t after = 0;
+        do {
+            uint32_t part = lh_pfc_part(left, &after);
+            assert_true(part <= LH_PFC_QUANTA_MAX && now <= until);
+            assert_true(after == 0 || after <= part * 3 / 4); /* a late one is there in time */
+            until = now + part;
+            now += after;
+            left -= after;
+        } while (after != 0);
+        assert_int_equal(until, lengths[i]);
+    }
+}
+
+static void quanta_are_rounded_up(void **state)
+{
+    (void)state;
+    assert_int_equal(lh_pfc_quanta(0), 0);
+    assert_int_equal(lh_pfc_quanta(1), 1);
+    assert_int_equal(lh_pfc_quanta(64), 1);
+    assert_int_equal(lh_pfc_quanta(65), 2);
+    assert_int_equal(lh_pfc_quanta(500000), 7813); /* 10 us at 400 Gbit/s */
+    assert_int_equal(lh_pfc_quanta(65535 * 64), 65535);
+    assert_int_equal(lh_pfc_quanta(65535 * 64 + 1), 65535);
+    assert_int_equal(lh_pfc_quanta(UINT64_MAX), 65535);
+}
+
+static int run_pause_frame(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bytes_are_those_of_the_standard),
+        cmocka_unit_test(decoding_gives_back_what_was_encoded),
+        cmocka_unit_test(a_flipped_bit_is_refused),
+        cmocka_unit_test(other_lengths_are_refused),
+        cmocka_unit_test(quanta_are_rounded_up),
+        cmocka_unit_test(long_pauses_have_parts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test pfc -------------------------------------------------------------------------------------- */
+
+/*
+ * When an ingress port pauses and resumes, by a fixed threshold and by a share of what is
+ * free.
+ */
+
+static void a_fixed_threshold(void **state)
+{
+    (void)state;
+    const struct lh_pfc_thresholds at = {.xoff_bytes = 1000, .xon_bytes = 600};
+    uint8_t stopped = 0;
+    assert_int_equal(lh_pfc_update(&at, 1000, 0, 3, &stopped), LH_FLOW_NONE);
+    assert_int_equal(lh_pfc_update(&at, 1001, 0, 3, &stopped), LH_FLOW_PAUSE);
+    assert_int_equal(stopped, 1 << 3);
+    assert_int_equal(lh_pfc_update(&at, 5000, 0, 3, &stopped), LH_FLOW_NONE);
+    assert_int_equal(lh_pfc_update(&at, 601, 0, 3, &stopped), LH_FLOW_NONE);
+    assert_int_equal(lh_pfc_update(&at, 1001, 0, 4, &stopped), LH_FLOW_PAUSE); /* of its own */
+    assert_int_equal(lh_pfc_update(&at, 600, 0, 3, &stopped), LH_FLOW_RESUME);
+    assert_int_equal(stopped, 1 << 4);
+    assert_int_equal(lh_pfc_update(&at, 600, 0, 3, &stopped), LH_FLOW_NONE);
+}
+
+static void without_hysteresis_each_crossing_tells(void **state)
+{
+    (void)state;
+    const struct lh_pfc_thresholds at = {.xoff_bytes = 1000, .xon_bytes = 1000};
+    uint8_t stopped = 0;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(lh_pfc_update(&at, 1001, 0, 0, &stopped), LH_FLOW_PAUSE);
+        assert_int_equal(lh_pfc_update(&at, 1000, 0, 0, &stopped), LH_FLOW_RESUME);
+    }
+}
+
+static void a_share_of_what_is_free(void **state)
+{
+    (void)state;
+    const struct lh_pfc_thresholds at = {.xoff_bytes = 1000, .xon_bytes = 800, .alpha = 0.25};
+    uint8_t stopped = 0;
+    assert_int_equal(lh_pfc_threshold(&at, 0), 1000);
+    assert_int_equal(lh_pfc_threshold(&at, 4000), 1000);
+    assert_int_equal(lh_pfc_threshold(&at, 40000), 10000);
+    assert_int_equal(lh_pfc_update(&at, 9000, 40000, 0, &stopped), LH_FLOW_NONE);
+    /* Others took the rest: what it holds is too much now. */
+    assert_int_equal(lh_pfc_update(&at, 9000, 20000, 0, &stopped), LH_FLOW_PAUSE);
+    assert_int_equal(lh_pfc_update(&at, 4801, 20000, 0, &stopped), LH_FLOW_NONE);
+    assert_int_equal(lh_pfc_update(&at, 4800, 20000, 0, &stopped), LH_FLOW_RESUME);
+    assert_true(lh_pfc_threshold(&(struct lh_pfc_thresholds){.alpha = 65536}, UINT64_MAX) > (uint64_t)1
+                                                                                                << 62);
+}
+
+static void thresholds_that_cannot_work_are_refused(void **state)
+{
+    (void)state;
+    struct lh_pfc_thresholds at = {.xoff_bytes = 1000, .xon_bytes = 1000, .alpha = 4};
+    assert_int_equal(lh_pfc_check(&at), 0);
+    at.xon_bytes = 1001;
+    assert_int_equal(lh_pfc_check(&at), -LH_EINVAL);
+    assert_non_null(strstr(lh_last_error(), "1001"));
+    at.xon_bytes = 0;
+    static const double bad[] = {-1, 65537, (double)NAN};
+    for (size_t i = 0; i < 3; i++) {
+        at.alpha = bad[i];
+        assert_int_equal(lh_pfc_check(&at), -LH_ERANGE);
+    }
+}
+
+static int run_pfc(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_fixed_threshold),
+        cmocka_unit_test(without_hysteresis_each_crossing_tells),
+        cmocka_unit_test(a_share_of_what_is_free),
+        cmocka_unit_test(thresholds_that_cannot_work_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test refresh ---------------------------------------------------------------------------------- */
+
+/* What is said anew: when, and how often it may be. */
+
+#define GBIT UINT64_C(1000000000)
+
+static void nothing_is_due_before_it_was_said(void **state)
+{
+    (void)state;
+    struct lh_flow_refresh refresh;
+    lh_flow_refresh_init(&refresh, 100);
+    assert_false(lh_flow_refresh_on_expired(&refresh, 0));
+    assert_false(lh_flow_refresh_on_expired(&refresh, LH_TIME_NEVER - 1));
+    lh_flow_refresh_on_said(&refresh, 1000);
+    lh_flow_refresh_end(&refresh);
+    assert_false(lh_flow_refresh_on_expired(&refresh, 5000));
+}
+
+static void it_is_said_once_in_a_period(void **state)
+{
+    (void)state;
+    struct lh_flow_refresh refresh;
+    lh_flow_refresh_init(&refresh, 100);
+    lh_flow_refresh_on_said(&refresh, 1000);
+    assert_false(lh_flow_refresh_on_expired(&refresh, 1099));
+    assert_true(lh_flow_refresh_on_expired(&refresh, 1100));
+    assert_false(lh_flow_refresh_on_expired(&refresh, 1199));
+    assert_int_equal(refresh.due_ns, 1200);
+    assert_true(lh_flow_refresh_on_expired(&refresh, 1250)); /* late, and the beat stays */
+    assert_int_equal(refresh.due_ns, 1300);
+    assert_true(lh_flow_refresh_on_expired(&refresh, 1750));
+    assert_int_equal(refresh.due_ns, 1800);
+}
+
+/* 65,535 quanta of 64 bytes at 400 Gbit/s are 83.88 us, a packet and a pause 31 ns. */
+static void the_period_is_within_the_quanta(void **state)
+{
+    (void)state;
+    assert_int_equal(lh_pfc_refresh_max(400 * GBIT, 1500), 83853);
+    assert_int_equal(lh_pfc_refresh_check(83853, 400 * GBIT, 1500), 0);
+    assert_int_equal(lh_pfc_refresh_check(83854, 400 * GBIT, 1500), -LH_ERANGE);
+    assert_non_null(strstr(lh_last_error(), "shorten"));
+    assert_int_equal(lh_pfc_refresh_max(100 * GBIT, 1500), 335414);
+}
+
+static void pauses_leave_room_for_the_rest(void **state)
+{
+    (void)state;
+    lh_time least = lh_pfc_refresh_min(100 * GBIT); /* ten frames of 5.12 ns */
+    assert_int_equal(least, 52);
+    assert_int_equal(lh_pfc_refresh_check(least, 100 * GBIT, 1500), 0);
+    assert_int_equal(lh_pfc_refresh_check(least - 1, 100 * GBIT, 1500), -LH_ERANGE);
+    assert_non_null(strstr(lh_last_error(), "lengthen"));
+}
+
+static void no_link_has_that(void **state)
+{
+    (void)state;
+    assert_int_equal(lh_pfc_refresh_check(1000, 0, 1500), -LH_ERANGE);
+    assert_int_equal(lh_pfc_refresh_check(1000, UINT64_MAX, 1500), -LH_ERANGE);
+    assert_int_equal(lh_pfc_refresh_check(1000, 100 * GBIT, 65536), -LH_ERANGE);
+    assert_int_equal(lh_pfc_refresh_check(UINT64_MAX, 1000000, 0), -LH_ERANGE);
+    assert_int_equal(lh_pfc_refresh_check(0, 100 * GBIT, 0), -LH_ERANGE);
+}
+
+static int run_refresh(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_is_due_before_it_was_said),
+        cmocka_unit_test(it_is_said_once_in_a_period),
+        cmocka_unit_test(the_period_is_within_the_quanta),
+        cmocka_unit_test(pauses_leave_room_for_the_rest),
+        cmocka_unit_test(no_link_has_that),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test swing ------------------------------------------------------------------------------------ */
+
+/*
+ * What a relay tells over the long link; and that one which forwards holds at most what the
+ * link carries in a round trip.
+ */
+
+static void forwarding_passes_on_what_changes(void **state)
+{
+    (void)state;
+    struct lh_swing swing = {.forward = true, .thresholds = {1000, 1000, 0}};
+    assert_int_equal(lh_swing_on_signal(&swing, 3, false), LH_FLOW_NONE);
+    assert_int_equal(lh_swing_on_signal(&swing, 3, true), LH_FLOW_PAUSE);
+    assert_int_equal(lh_swing_on_signal(&swing, 3, true), LH_FLOW_NONE);
+    assert_int_equal(lh_swing_on_signal(&swing, 4, true), LH_FLOW_PAUSE);
+    assert_int_equal(lh_swing_on_queue(&swing, 3, 5000), LH_FLOW_NONE);
+    assert_int_equal(lh_swing_on_signal(&swing, 3, false), LH_FLOW_RESUME);
+    assert_int_equal(swing.stopped, 1 << 4);
+}
+
+static void a_threshold_of_its_own(void **state)
+{
+    (void)state;
+    struct lh_swing swing = {.thresholds = {1000, 1000, 0}};
+    assert_int_equal(lh_swing_on_signal(&swing, 3, true), LH_FLOW_NONE);
+    assert_int_equal(lh_swing_on_queue(&swing, 3, 1000), LH_FLOW_NONE);
+    assert_int_equal(lh_swing_on_queue(&swing, 3, 1001), LH_FLOW_PAUSE);
+    assert_int_equal(lh_swing_on_queue(&swing, 3, 1000), LH_FLOW_RESUME);
+}
+
+#define TRIP 64u /* steps of a round trip; a step carries one unit */
+
+/* An upstream that always has something to send repeats, a round trip later, what the switch let the
+ * relay do. Returns the most that the relay held; *dry counts steps in which it had nothing to give. */
+static uint64_t relay_max(struct lh_prng *prng, unsigned mean_steps, unsigned *dry)
+{
+    struct lh_swing swing = {.forward = true};
+    bool open[TRIP];
+    uint64_t held = 0;
+    uint64_t most = 0;
+    bool paused = false;
+    for (unsigned i = 0; i < TRIP; i++)
+        open[i] = true;
+    for (unsigned step = 0; step < 20000; step++) {
+        if (lh_prng_below(prng, mean_steps) == 0) {
+            paused = !paused;
+            enum lh_flow_signal told = lh_swing_on_signal(&swing, 0, paused);
+            assert_int_equal(told, paused ? LH_FLOW_PAUSE : LH_FLOW_RESUME);
+        }
+        held += open[step % TRIP] ? 1 : 0;
+        open[step % TRIP] = swing.stopped == 0;
+        if (held > most)
+            most = held;
+        *dry += !paused && held == 0;
+        held -= !paused && held > 0 ? 1 : 0;
+    }
+    return most;
+}
+
+static void forwarding_needs_one_round_trip_and_never_runs_dry(void **state)
+{
+    (void)state;
+    struct lh_prng prng;
+    unsigned dry = 0;
+    uint64_t most = 0;
+    lh_prng_seed(&prng, 7);
+    for (unsigned mean = 1; mean < 400; mean += 7) {
+        uint64_t held = relay_max(&prng, mean, &dry);
+        assert_true(held <= TRIP);
+        most = held > most ? held : most;
+    }
+    assert_int_equal(dry, 0);
+    assert_int_equal(most, TRIP); /* and no less: a pause of a round trip fills it */
+}
+
+static int run_swing(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(forwarding_passes_on_what_changes),
+        cmocka_unit_test(a_threshold_of_its_own),
+        cmocka_unit_test(forwarding_needs_one_round_trip_and_never_runs_dry),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void)
+{
+    return run_cbfc() + run_pause_frame() + run_pfc() + run_refresh() + run_swing();
 }

@@ -4,8 +4,6 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "netsim/flowcontrol/link_rules.h"
-
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,20 +13,23 @@
 
 #include <cmocka.h>
 
-#include "netsim/config/config_check.h"
-#include "netsim/config/keys.h"
+#include "netsim/config/config_keys.h"
+#include "netsim/flowcontrol/link_rules.h"
+#include "support/flow_effects.h"
 #include "support/netsim_build.h"
+
+/* ---- test link rules ------------------------------------------------------------------------------- */
 
 #define KIB 1024u
 #define MIB (1024u * KIB)
 
-static struct netsim_config config;
-static struct netsim_graph graph;
+static struct netsim_config link_rules_config;
+static struct netsim_graph link_rules_graph;
 static void *memory;
 
 static void set(const char *key, const char *value)
 {
-    if (netsim_key_set(&config, key, value) != 0)
+    if (netsim_key_set(&link_rules_config, key, value) != 0)
         fail_msg("%s = %s: %s", key, value, lh_last_error());
 }
 
@@ -36,7 +37,7 @@ static void set(const char *key, const char *value)
 static int paper(void **state)
 {
     (void)state;
-    netsim_config_init(&config);
+    netsim_config_init(&link_rules_config);
     set("topology.kind", "two-datacenters");
     set("topology.hosts", "2");
     set("topology.long_delay", "600km");
@@ -62,20 +63,21 @@ static int end(void **state)
 static void build(void)
 {
     free(memory);
-    config.topology.relays = config.longs.control == NETSIM_LONG_SWING;
-    assert_int_equal(build_topology(&config.topology, &graph, &memory), 0);
+    link_rules_config.topology.relays = link_rules_config.longs.control == NETSIM_LONG_SWING;
+    assert_int_equal(build_topology(&link_rules_config.topology, &link_rules_graph, &memory), 0);
 }
 
 /* The rule of what goes from one node to the other. */
 static struct netsim_control_rule rule_of(const char *from, const char *to)
 {
     struct netsim_control_rule rule = {0};
-    for (uint32_t c = 0; c < graph.cables_count; c++)
+    for (uint32_t c = 0; c < link_rules_graph.cables_count; c++)
         for (unsigned direction = 0; direction < 2; direction++) {
-            const uint32_t *ends = graph.cables[c].ends;
-            if (strcmp(graph.nodes[ends[direction]].name, from) == 0 &&
-                strcmp(graph.nodes[ends[1 - direction]].name, to) == 0) {
-                assert_int_equal(netsim_control_rule(&config, &graph, c, direction, &rule), 0);
+            const uint32_t *ends = link_rules_graph.cables[c].ends;
+            if (strcmp(link_rules_graph.nodes[ends[direction]].name, from) == 0 &&
+                strcmp(link_rules_graph.nodes[ends[1 - direction]].name, to) == 0) {
+                assert_int_equal(
+                    netsim_control_rule(&link_rules_config, &link_rules_graph, c, direction, &rule), 0);
                 return rule;
             }
         }
@@ -86,7 +88,7 @@ static struct netsim_control_rule rule_of(const char *from, const char *to)
 static void refuses(int code, const char *words)
 {
     build();
-    assert_int_equal(netsim_control_check(&config, &graph), -code);
+    assert_int_equal(netsim_control_check(&link_rules_config, &link_rules_graph), -code);
     if (strstr(lh_last_error(), words) == NULL)
         fail_msg("\"%s\" lacks \"%s\"", lh_last_error(), words);
 }
@@ -95,7 +97,7 @@ static void by_default_all_links_are_alike(void **state)
 {
     (void)state;
     build();
-    assert_int_equal(netsim_control_check(&config, &graph), 0);
+    assert_int_equal(netsim_control_check(&link_rules_config, &link_rules_graph), 0);
     const struct netsim_control_rule inside = rule_of("a.core0", "a.p0.agg0");
     const struct netsim_control_rule across = rule_of("a.dci", "b.dci");
     assert_int_equal(inside.control, NETSIM_CONTROL_PFC);
@@ -113,7 +115,7 @@ static void border_switches_share_nothing(void **state)
     set("long.xoff", "1MiB");
     set("long.buffer", "287MiB");
     build();
-    assert_int_equal(netsim_control_check(&config, &graph), 0);
+    assert_int_equal(netsim_control_check(&link_rules_config, &link_rules_graph), 0);
     const struct netsim_control_rule core = rule_of("a.core1", "a.dci");
     assert_true(core.control == NETSIM_CONTROL_PFC && core.own_bytes == 318 * KIB);
     assert_true(core.pfc.xoff_bytes == 288 * KIB && core.pfc.alpha == 0);
@@ -153,8 +155,8 @@ static void relays_stand_between(void **state)
     set("long.buffer", "287MiB");
     set("long.xoff", "198KiB");
     build();
-    assert_int_equal(netsim_control_check(&config, &graph), 0);
-    assert_int_equal(graph.nodes_count, 32 + 44);
+    assert_int_equal(netsim_control_check(&link_rules_config, &link_rules_graph), 0);
+    assert_int_equal(link_rules_graph.nodes_count, 32 + 44);
     const struct netsim_control_rule across = rule_of("a.relay", "b.relay");
     assert_true(across.control == NETSIM_CONTROL_RELAY && across.forward && across.own_bytes == 287 * MIB);
     assert_int_equal(across.pfc.xoff_bytes, 198 * KIB);
@@ -197,7 +199,7 @@ static void credits_are_told_by_the_packet_or_in_steps(void **state)
     refuses(LH_EINVAL, "long.credit_step 500000");
     set("long.buffer", "501628");
     build();
-    assert_int_equal(netsim_control_check(&config, &graph), 0);
+    assert_int_equal(netsim_control_check(&link_rules_config, &link_rules_graph), 0);
     set("long.credits", "12bit"); /* which have 131,072 at most */
     refuses(LH_EINVAL, "at most 129444");
 }
@@ -209,10 +211,10 @@ static void a_small_buffer_is_told_of_block_by_block(void **state)
     set("long.flow_control", "cbfc");
     set("long.buffer", "1600");
     build();
-    assert_int_equal(netsim_control_check(&config, &graph), 0);
+    assert_int_equal(netsim_control_check(&link_rules_config, &link_rules_graph), 0);
     assert_int_equal(rule_of("a.dci", "b.dci").step_bytes, 64);
     set("transport.ack_priority", "3");
-    assert_int_equal(netsim_config_check(&config), -LH_EINVAL);
+    assert_int_equal(netsim_config_check(&link_rules_config), -LH_EINVAL);
     assert_non_null(strstr(lh_last_error(), "transport.ack_priority 3"));
 }
 
@@ -231,7 +233,8 @@ static void overbooking_shares_out_more_than_is_there(void **state)
     const struct netsim_control_rule given = rule_of("a.dci", "b.dci");
     assert_int_equal(given.own_bytes, 80000000);
     /* Room for what slips past pauses is kept, a packet for each slot on its way. */
-    uint64_t slipped = (lh_bifrost_grants(&given.bifrost) + 2) * (uint64_t)netsim_frame_bytes(&config);
+    uint64_t slipped =
+        (lh_bifrost_grants(&given.bifrost) + 2) * (uint64_t)netsim_frame_bytes(&link_rules_config);
     assert_int_equal(given.bifrost.buffer_bytes + given.bifrost.headroom_bytes + slipped, 320000000);
     set("long.buffer", "70MB");
     refuses(LH_EINVAL, "long.buffer 70000000 bytes with long.overbook: Bifrost needs 75");
@@ -262,7 +265,7 @@ static void what_cannot_work_is_refused(void **state)
     refuses(LH_EINVAL, "long.buffer"); /* the paper's 287 MB, for what the link holds */
     set("long.delta", "286MiB");
     build();
-    assert_int_equal(netsim_control_check(&config, &graph), 0);
+    assert_int_equal(netsim_control_check(&link_rules_config, &link_rules_graph), 0);
     set("topology.long_delay", "9us");
     refuses(LH_EINVAL, "long.slot 10000 ns");
     set("long.flow_control", "cbfc");
@@ -272,10 +275,10 @@ static void what_cannot_work_is_refused(void **state)
     set("switch.pfc", "off");
     refuses(LH_EINVAL, "switch.pfc");
     set("switch.pfc", "on");
-    config.topology.relays = false;
+    link_rules_config.topology.relays = false;
     free(memory);
-    assert_int_equal(build_topology(&config.topology, &graph, &memory), 0);
-    assert_int_equal(netsim_control_check(&config, &graph), -LH_EINVAL);
+    assert_int_equal(build_topology(&link_rules_config.topology, &link_rules_graph, &memory), 0);
+    assert_int_equal(netsim_control_check(&link_rules_config, &link_rules_graph), -LH_EINVAL);
     assert_non_null(strstr(lh_last_error(), "tier=relay"));
     set("topology.kind", "fat-tree");
     refuses(LH_EINVAL, "site=N");
@@ -284,7 +287,7 @@ static void what_cannot_work_is_refused(void **state)
     refuses(LH_ERANGE, "a second");
 }
 
-int main(void)
+static int run_link_rules(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(by_default_all_links_are_alike, paper, end),
@@ -298,4 +301,100 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_cannot_work_is_refused, paper, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* ---- test link setup ------------------------------------------------------------------------------- */
+
+static void each_way_sets_up_its_long_link(void **state)
+{
+    (void)state;
+    static const struct {
+        enum netsim_control control;
+        uint32_t states; /* of both directions; a relay's switch has one for the relay, too */
+        bool reports;
+        bool credits;
+    } expects[WAYS] = {
+        [WAY_PFC] = {NETSIM_CONTROL_PFC, 0, false, false},
+        [WAY_BIFROST] = {NETSIM_CONTROL_BIFROST, 2, false, false},
+        [WAY_GUARDED] = {NETSIM_CONTROL_BIFROST, 2, false, false},
+        [WAY_PRINTED] = {NETSIM_CONTROL_BIFROST, 2, false, false},
+        [WAY_CBFC] = {NETSIM_CONTROL_CREDITS, 0, true, true},
+        [WAY_SWING] = {NETSIM_CONTROL_RELAY, 4, true, false},
+        [WAY_SWING_THRESHOLD] = {NETSIM_CONTROL_RELAY, 4, true, false},
+    };
+    for (unsigned way = 0; way < WAYS; way++) {
+        struct netsim_config config = way_config(&ways[way]);
+        uint32_t link = open_way(&config);
+        const struct netsim_port *port = &world.net.network.ports[link];
+        assert_int_equal(port->control, expects[way].control);
+        assert_int_equal(world.net.control.long_links_count, expects[way].states);
+        assert_int_equal((port->flags & NETSIM_PORT_REPORTS) != 0, expects[way].reports);
+        assert_int_equal((port->flags & NETSIM_PORT_CREDITS) != 0, expects[way].credits);
+        assert_true(port->own_bytes > 0);
+        assert_int_equal(world.net.network.lossless, 1u << DATA);
+        if (expects[way].states != 0)
+            assert_int_equal(world.net.control.long_links[port->long_link].port, link);
+        netsim_world_close(&world);
+    }
+}
+
+static void a_link_to_a_host_has_no_credits_and_no_buffer(void **state)
+{
+    (void)state;
+    struct netsim_config config = way_config(&ways[WAY_CBFC]);
+    config.switches.pfc = false;
+    config.switches.credit_bytes = 100000;
+    open_way(&config);
+    for (uint32_t p = 0; p < world.net.network.ports_count; p++) {
+        const struct netsim_port *port = &world.net.network.ports[p];
+        bool to_host = port->far < world.graph.hosts;
+        assert_int_equal((port->flags & NETSIM_PORT_CREDITS) != 0, !to_host);
+        assert_int_equal(port->own_bytes != 0, !to_host);
+    }
+    netsim_world_close(&world);
+}
+
+static void events_are_numbered_behind_each_other(void **state)
+{
+    (void)state;
+    struct netsim_config config = way_config(&ways[WAY_BIFROST]);
+    open_way(&config);
+    struct netsim_flow_control *control = &world.net.control;
+    assert_int_equal(netsim_flow_control_number_events(control, 1000), 1000 + 2 * NETSIM_LONG_EVENTS);
+    assert_int_equal(control->first_slot_event, 1000);
+    netsim_world_close(&world);
+    config = way_config(&ways[WAY_PFC]);
+    config.switches.pfc_refresh_ps = config.longs.pfc_refresh_ps = 50 * NETSIM_PS_PER_US;
+    open_way(&config);
+    assert_int_equal(netsim_flow_control_number_events(control, 1000),
+                     1000 + 2 * world.net.network.ports_count);
+    assert_int_equal(control->first_refresh_event, 1000);
+    netsim_world_close(&world);
+}
+
+static void without_flow_control_no_priority_is_lossless(void **state)
+{
+    (void)state;
+    struct netsim_config config = netsim_world_config(NETSIM_DUMBBELL);
+    netsim_world_open(&world, &config, NULL, 0, 1);
+    assert_int_equal(world.net.network.lossless, 0);
+    for (uint32_t p = 0; p < world.net.network.ports_count; p++)
+        assert_true(world.net.network.ports[p].pause_above_bytes == UINT64_MAX);
+    netsim_world_close(&world);
+}
+
+static int run_link_setup(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_way_sets_up_its_long_link),
+        cmocka_unit_test(a_link_to_a_host_has_no_credits_and_no_buffer),
+        cmocka_unit_test(events_are_numbered_behind_each_other),
+        cmocka_unit_test(without_flow_control_no_priority_is_lossless),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void)
+{
+    return run_link_rules() + run_link_setup();
 }

@@ -16,7 +16,7 @@
 
 #include <longhaul/error.h>
 
-#include "netsim/engine/route.h"
+#include "netsim/engine/network.h"
 #include "support/netsim_build.h"
 #include "support/netsim_walk.h"
 

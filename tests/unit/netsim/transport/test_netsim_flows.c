@@ -1,9 +1,9 @@
 /*
- * test_starts.c - which flow starts when: by time, after others, and after tasks that take time.
+ * test_netsim_flows.c - which flow starts when: by time, after others, and after tasks that take time.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "netsim/transport/starts.h"
+#include "netsim/transport/netsim_flows.h"
 
 #include <setjmp.h>
 #include <stdalign.h>

@@ -1,5 +1,5 @@
 /*
- * test_flow_file.c - lists of flows from a text.
+ * test_workload.c - lists of flows from a text.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

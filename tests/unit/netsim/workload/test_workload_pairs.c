@@ -1,9 +1,9 @@
 /*
- * test_pairs.c - reading who sends to whom.
+ * test_workload_pairs.c - reading who sends to whom.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "netsim/workload/pairs.h"
+#include "netsim/workload/workload_pairs.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

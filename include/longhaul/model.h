@@ -4,7 +4,7 @@
  * The model of the SDR-RDMA paper (sections 4.2 and 5, appendices A to C): a path injects the M chunks of a
  * message one after another, some are lost, and each scheme repairs the losses in its way. Times are seconds
  * from the injection of the first chunk to the sender's receipt of the last acknowledgement; sizes bytes;
- * rates bits per second; shares 0 to 1. docs/model.md has the formulas, and their accuracy.
+ * rates bits per second; shares 0 to 1. docs/planning.md has the formulas, and their accuracy.
  *
  * All calls return 0, or -LH_EINVAL or -LH_ERANGE with the value and the remedy in lh_last_error(). They may
  * come from any thread, and allocate nothing unless noted.
@@ -64,7 +64,7 @@ enum lh_model_fallback {
 enum lh_model_timing {
     LH_MODEL_TIMING_PAPER,    /* the paper's */
     LH_MODEL_TIMING_LONGHAUL, /* Longhaul's: gaps are reported after a window, a message without losses does
-                               * not wait for parity, and so on (docs/model.md) */
+                               * not wait for parity, and so on (docs/planning.md) */
 };
 
 struct lh_model_scheme {

@@ -91,7 +91,7 @@ LH_API int lh_plan_weigh(const struct lh_plan_question *question, const struct l
 /* Compares all choices. No choice within the limits is no error. */
 LH_API int lh_plan_make(const struct lh_plan_question *question, struct lh_plan *plan);
 
-/* Bounded completion, for messages that may be incomplete: as it runs (docs/model.md). */
+/* Bounded completion, for messages that may be incomplete: as it runs (docs/planning.md). */
 struct lh_plan_deadline {
     struct lh_model_scheme
         scheme; /* LH_MODEL_BOUNDED, with its deadline and, where loss demands it, a code */

@@ -51,7 +51,7 @@ void netsim_queue_pair_on_whole(struct netsim_transport *transport, uint32_t flo
 /* ---- xp -------------------------------------------------------------------------------------------- */
 
 /*
- * Flows as messages of XP (docs/xp.md): each packet is sent once, none is acknowledged, and a message
+ * Flows as messages of XP (docs/fabrics.md): each packet is sent once, none is acknowledged, and a message
  * ends with what has come.
  *
  * All flows from one host to another are messages of one queue pair, in the order of their start. The sender

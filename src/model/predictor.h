@@ -116,7 +116,7 @@ void model_text_add_number(struct model_text *text, const char *name, double val
 
 /* ---- longhaul timing ------------------------------------------------------------------------------- */
 
-/* The times of Longhaul's own machines, where they are not the paper's (docs/model.md). */
+/* The times of Longhaul's own machines, where they are not the paper's (docs/planning.md). */
 
 #define MODEL_RTO_DEFAULT 3.0 /* of sr-rto and of a fallback to selective repeat: paper, section 5.1.1 */
 #define MODEL_RTO_NACK    1.0 /* the paper's best case of negative acknowledgements */

@@ -3,7 +3,7 @@
  *
  * Each answer is at hand: for sizes that were asked before it is looked up. A new size gets the answer of
  * the nearest one that is known, at first the plainest scheme; a *job* weighs the candidates meanwhile, one
- * each time auto_choice_work() is called, which takes the time of one formula (docs/model.md). The same
+ * each time auto_choice_work() is called, which takes the time of one formula (docs/planning.md). The same
  * happens when the path has become another one. A size keeps its scheme unless another is faster by
  * AUTO_CHOICE_BETTER, or is about as fast and sends less: what is about as fast is not worth a change.
  *

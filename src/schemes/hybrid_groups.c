@@ -103,7 +103,7 @@ uint32_t hybrid_strength(const struct hybrid_loss *loss, uint32_t in_flight, uin
 #define PLANNED_SHARE   0.75
 #define PLANNED_GROUPS  5.0 /* of a segment: the slot of 4 MiB in chunks of 4 KiB */
 
-/* Codes: data chunks, and m of schemes/ec, which adds as many rows for requests (docs/erasure-coding.md). A
+/* Codes: data chunks, and m of schemes/ec, which adds as many rows for requests (docs/schemes.md). A
  * symbol is a byte, so both together are at most 255. */
 static const struct {
     uint8_t k;

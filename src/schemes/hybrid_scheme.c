@@ -75,7 +75,7 @@ double hybrid_encode_rate(const struct lh_plan_question *question, const struct 
 /* ---- predictor ------------------------------------------------------------------------------------- */
 
 /*
- * How long a message takes by the hybrid scheme (docs/hybrid.md).
+ * How long a message takes by the hybrid scheme (docs/schemes.md).
  *
  * The tail is what is injected in the last report time, a round trip and a reordering window, before the
  * end, or all of a message that is shorter. Losses before it are repaired while it is injected, and cost
@@ -139,7 +139,7 @@ static struct cut cut_of(const struct model_message *message, const struct lh_mo
 static struct hybrid_loss loss_of(const struct model_message *message, const struct cut *cut)
 {
     const struct model_loss *of = &message->loss;
-    /* A burst of packets as chunks: the receiver measures it the other way round (docs/auto.md). */
+    /* A burst of packets as chunks: the receiver measures it the other way round (docs/schemes.md). */
     double burst = of->bursty ? 1 + (of->burst - 1) / of->chunk_packets : 1;
     const struct hybrid_loss loss = {fmin(of->chunk, HYBRID_LOSS_MAX), burst};
     return hybrid_groups_loss(&loss, (uint32_t)cut->block);

@@ -116,7 +116,7 @@ static void test_what_parity_cannot_repair(void **state)
     }
 }
 
-/* Twice the acceptance of issue 21, at sizes that take seconds: figures of all in docs/hybrid.md. */
+/* Twice the acceptance of issue 21, at sizes that take seconds: figures of all in docs/schemes.md. */
 static void test_completion_times(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-"""Budgets: lines of a function, a file and the README, columns of a line, entries at the top of the tree."""
+"""Budgets: lines of a function, a file and the README, columns of a line, of sources and of pages, entries at
+the top of the tree."""
 
 import re
 
@@ -73,10 +74,13 @@ def main():
     sources = tree.files(".c", ".h", ".cu", ".cuh", ".py", ".sh")
     for path in sources:
         check_file(path, report, exceptions)
+    pages = tree.files(".md", under=("docs",))
+    for path in pages:
+        check_columns(path, COLUMNS, report, exceptions)
     check_top(report, exceptions)
     for each in exceptions.values():
         each.tell_unused(report)
-    report.done(f"{len(sources)} files")
+    report.done(f"{len(sources)} files, {len(pages)} pages")
 
 
 main()

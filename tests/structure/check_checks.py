@@ -54,6 +54,7 @@ BREACHES = [
     ("budgets", "at most 70", {"src/base/k.cu": LONG}),
     ("budgets", "at most 1000", {"tests/structure/x.py": "x = 1\n" * 1001}),
     ("budgets", "111 columns", {A: "/*" + "-" * 107 + "*/\n"}),
+    ("budgets", "docs/x.md:1: 111 columns", {"docs/x.md": "x" * 111 + "\n"}),
     ("budgets", "at most 120", {"README.md": "x\n" * 120}),
     ("budgets", "101 columns, at most 100", {"README.md": "x" * 101 + "\n"}),
     ("budgets", "entries at the top", {f"top{i}/x": "x\n" for i in range(12)}),

@@ -1,7 +1,7 @@
 /*
  * verbs_indirect_mlx5.c - late packets are kept out by indirect keys of libmlx5 (paper section 3.3, its first
  * stage). No such NIC could be tried: this was written from rdma-core's documentation and source, and is
- * taken only when it is asked for (docs/hardware.md, "Unproven: indirect keys").
+ * taken only when it is asked for (docs/fabrics.md, "Unproven: indirect keys").
  *
  * A key of a slot is an indirect mkey: a list of entries that map its bytes. A bind points them at
  * the buffer; an unbind points them at the null key, as many bytes of it, so that what comes late is a good

@@ -56,7 +56,7 @@ static void test_reference_values(void **state)
     const double nack[] = {32.1, 48.7, 57.0};
     const double mds[] = {28.4, 28.4, 28.4};
     const double xor_printed[] = {28.4, 28.6, 54.4};
-    const double xor_mean[] = {28.4, 28.6, 52.9}; /* over all numbers of failures; see docs/model.md */
+    const double xor_mean[] = {28.4, 28.6, 52.9}; /* over all numbers of failures; see docs/planning.md */
     for (unsigned i = 0; i < 3; i++) {
         struct lh_model_path path = path_of(128 << 20, losses[i]);
         assert_near(round(of("sr-rto", &path).mean_s * 1e4) / 10, rto[i], 1e-12);

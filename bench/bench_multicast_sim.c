@@ -73,7 +73,7 @@ static void fail(const char *what)
 
 /* ---- by protocol -------------------------------------------------------------------------------------- */
 
-static uint32_t site_of(const struct cell *cell, uint32_t host)
+static uint32_t cell_site(const struct cell *cell, uint32_t host)
 {
     return host * cell->sites / HOSTS;
 }
@@ -86,8 +86,8 @@ static void describe(const struct cell *cell, char text[TEXT_MAX])
     for (uint32_t site = 0; site < cell->sites; site++)
         ADD("switch s%u site=%u tier=dci\n", site, site);
     for (uint32_t host = 0; host < HOSTS; host++)
-        ADD("host h%u site=%u\nlink h%u s%u rate=10Gbit delay=1us\n", host, site_of(cell, host), host,
-            site_of(cell, host));
+        ADD("host h%u site=%u\nlink h%u s%u rate=10Gbit delay=1us\n", host, cell_site(cell, host), host,
+            cell_site(cell, host));
     for (uint32_t a = 0; a < cell->sites; a++)
         for (uint32_t b = a + 1; b < cell->sites; b++) {
             ADD("link s%u s%u rate=100Gbit delay=%.0fns", a, b, cell->rtt_s / 2 * 1e9);
@@ -205,7 +205,7 @@ static double predict(const struct cell *cell)
     struct site_map map;
     struct lh_prng prng;
     for (uint32_t host = 0; host < HOSTS; host++)
-        sites[host] = site_of(cell, host);
+        sites[host] = cell_site(cell, host);
     site_map_build(&map, sites, NULL, HOSTS, numbers);
     struct schedule_shape shape = {.ranks = HOSTS, .blocks = (uint32_t)(cell->bytes / BLOCK), .map = &map};
     struct flow_network network = {

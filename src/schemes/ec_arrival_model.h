@@ -25,7 +25,8 @@ struct ec_partial_arrival {
     double block_groups; /* submessages of a block */
     double apart;
     unsigned rows;
-    double log_open[2][MODEL_COUNT_MAX + 1]; /* log P(decodable with so many rows), by kind (ec_missing.h) */
+    /* log P(decodable with so many rows), by kind (ec_missing.h) */
+    double log_open[2][MODEL_COUNT_MAX + 1];
 };
 
 /* missing: of the same. */

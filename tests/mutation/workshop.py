@@ -280,7 +280,7 @@ class Workshop:
             status, taken = self.run([self.place / "tests" / name], seconds)
         lines = told_to.read_text().split() if told_to.exists() else []
         called = {names.get(int(line, 16), "") for line in lines} - {""}
-        return {"test": name, "at": at, "status": status, "seconds": round(taken, 2),
+        return {"test": name, "at": at, "status": status, "seconds": round(taken, 2), "limit": seconds,
                 "functions": sorted(called)}
 
     def calls_of_tests(self, seconds, told):
@@ -291,7 +291,8 @@ class Workshop:
         for line in record.read_text().splitlines() if record.exists() else ():
             about = json.loads(line)
             source = tests.get(about["test"])
-            if source and about["at"] >= max(built, self.object_of(source).stat().st_mtime):
+            short = about["status"] == TIMED_OUT and about["limit"] < seconds
+            if source and not short and about["at"] >= max(built, self.object_of(source).stat().st_mtime):
                 known[about["test"]] = about
         left = sorted(set(tests) - set(known), key=lambda name: (not name.startswith("unit/"), name))
         if left:

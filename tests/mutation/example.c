@@ -16,8 +16,8 @@ struct box {
 /* if (a < b) return 0; in a comment is no code. */
 static int compare(int a, int b)
 {
-    assert(a < 100 &&
-           b < 200);
+    assert(a < 100 && b < 200 &&
+           "an assert that the format breaks into two lines, as there is more to it" && a + b < 250);
     const char *text = "a < b && c + 1";
     if (a < b && text)
         return 0;
@@ -33,8 +33,7 @@ static bool is_empty(const struct box *box)
     return box->count == 0;
 }
 
-static void
-clear(struct box *box)
+static void clear(struct box *box)
 {
     for (int i = 0; i < box->count; i++)
         box->list[i] = 0;

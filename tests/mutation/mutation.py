@@ -183,8 +183,9 @@ def table(results):
 def report(results, options, build):
     results = sorted(results, key=lambda result: result["number"])
     survivors = [result for result in results if result["found"] == "none"]
-    (build / f"mutation-{options.seed}.json").write_text(json.dumps(
-        {"seed": options.seed, "count": options.count, "results": results}, indent=1))
+    name = f"mutation-{options.seed}{'-only' if options.only else ''}.json"
+    (build / name).write_text(json.dumps({"seed": options.seed, "count": options.count, "results": results},
+                                         indent=1))
     if not results:
         return
     print("\n" + table(results))
@@ -192,7 +193,7 @@ def report(results, options, build):
     for result in survivors:
         print(f"{show(result)}\n     {result['tests']} tests call the function")
     spent = sum(result["seconds"] for result in results) / len(results)
-    print(f"\n{spent:.1f} s a fault and processor; all of it is in {build.name}/mutation-{options.seed}.json")
+    print(f"\n{spent:.1f} s a fault and processor; all of it is in {build.name}/{name}")
 
 
 def same_fault(old, queue):

@@ -35,6 +35,8 @@ EQUIVALENTS = pathlib.Path(__file__).with_name("equivalents.txt")
 # Seeds of the fault world's kinds, as in tests/CMakeLists.txt.
 WORLD_FIRST = (1, 1 << 62, 1 << 61, 1 << 63, 3 << 62, 15 << 60, 31 << 59, 16140901064495857664)
 WORLD_SEEDS = 40
+# The simulation tests of a fault take at most as long together, without a fault.
+SIM_SECONDS = 60
 LINK_LOCK = threading.Lock()
 
 
@@ -69,9 +71,14 @@ class Hunt:
         """Unit tests, those of its room first, then simulation tests, quick ones first."""
         fit = [name for name, about in self.calls.items() if function in about["functions"] and
                about["seconds"] <= self.options.slow]
-        return sorted(fit, key=lambda test: (not test.startswith("unit/"),
-                                             not test.startswith(f"unit/{room}/"),
-                                             self.calls[test]["seconds"]))
+        fit.sort(key=lambda test: (not test.startswith("unit/"), not test.startswith(f"unit/{room}/"),
+                                   self.calls[test]["seconds"]))
+        kept, spent = [], 0
+        for test in fit:
+            spent += self.calls[test]["seconds"] if test.startswith("sim/") else 0
+            if spent <= SIM_SECONDS:
+                kept.append(test)
+        return kept
 
     def same(self, fault, folder, *flags):
         """None: does not compile; True: the same object file as without the fault."""

@@ -170,7 +170,7 @@ def table(results):
     for result in results:
         for room in (result["room"], "total"):
             rooms[room][result["found"]] += 1
-    lines = [f"{'room':24} {'planted':>7} {'equivalent':>10} {'unit':>5} {'sim':>5} {'world':>5} "
+    lines = [f"{'component':24} {'planted':>7} {'equivalent':>10} {'unit':>5} {'sim':>5} {'world':>5} "
              f"{'not found':>9} {'share':>6}"]
     for room in [*sorted(set(rooms) - {"total"}), "total"]:
         count = rooms[room]

@@ -11,7 +11,7 @@ CTEST_ARGS ?=
 ctest_words = $(foreach word,$(CTEST_ARGS),'$(word)')
 
 .DEFAULT_GOAL := all
-.PHONY: all demo test test-slow test-vm test-asan test-tsan soak bench figures install fuzz format lint clean help
+.PHONY: all demo test test-slow test-vm test-asan test-tsan soak mutation bench figures install fuzz format lint clean help
 
 all: ## build the library, the command and the tests
 	@.ci/install-deps build test
@@ -53,6 +53,12 @@ soak: ## the fault world: half an hour of recorded seeds, then others until stop
 	@$(if $(SOAK_ARGS),,bash tests/world/recorded.sh $(BUILD)/tests/world/test_world)
 	@$(BUILD)/tests/world/test_world --soak $(SOAK_ARGS)
 
+SEED ?= 1
+COUNT ?= 200
+mutation: ## plant one-line faults in COUNT functions of src, drawn by SEED: which do tests find? (MUTATION_ARGS: more for tests/mutation/mutation.py)
+	@.ci/install-deps build test
+	@python3 tests/mutation/mutation.py --seed $(SEED) --count $(COUNT) --build $(BUILD)-mutation --jobs $(JOBS) $(MUTATION_ARGS)
+
 bench: ## build and run the benchmarks (bench/run)
 	@.ci/install-deps build test bench
 	@TARGETS='all benchmarks' .ci/build $(BUILD) $(options)
@@ -82,7 +88,7 @@ lint: ## check the format, run clang-tidy and the structure tests
 	@.ci/lint $(BUILD)
 
 clean: ## remove what was built
-	@rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz
+	@rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz $(BUILD)-mutation
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20

@@ -373,6 +373,20 @@ static void canceled_with_its_message(void **state)
     free(buffer);
 }
 
+static void canceled_while_it_waits(void **state)
+{
+    (void)state;
+    uint8_t buffer[100];
+    struct connection_pair pair = open_pair("rtt=100us", NULL);
+    struct lh_request *recv = recv_tagged(&pair, buffer, sizeof buffer, 1, 0);
+    connection_pair_run(&pair, LH_NS_PER_MS);
+    lh_cancel(recv);
+    struct lh_result result = connection_pair_finish(&pair, recv);
+    assert_int_equal(result.error, -LH_ECANCELED);
+    assert_int_equal(result.bytes, 0);
+    connection_pair_close(&pair);
+}
+
 /* ---- bad input --------------------------------------------------------------------------------------- */
 
 static void calls_that_are_refused(void **state)
@@ -492,6 +506,7 @@ int main(void)
         cmocka_unit_test(behind_one_that_is_never_received),
         cmocka_unit_test(what_is_canceled_takes_no_other_along),
         cmocka_unit_test(canceled_with_its_message),
+        cmocka_unit_test(canceled_while_it_waits),
         cmocka_unit_test(calls_that_are_refused),
         cmocka_unit_test(with_peers_of_all_kinds),
         cmocka_unit_test(a_flood_of_announcements),

@@ -495,6 +495,18 @@ static void test_without_a_ring(void **state)
     assert_false(flight_is_settled(&flight));
 }
 
+/* Two that left at the same time tell no rate, however much later the second arrives. */
+static void test_no_rate_without_time_between(void **state)
+{
+    (void)state;
+    flight_on_sent(&flight, 1, 1, BYTES, US);
+    flight_on_sent(&flight, 2, 1, BYTES, US);
+    assert_true(report(1, 1));
+    assert_true(report(2, 2));
+    assert_int_equal(flight_feedback.arrived_bytes, BYTES);
+    assert_int_equal(flight_feedback.rate_bps, 0);
+}
+
 static int run_flight(void)
 {
     const struct CMUnitTest tests[] = {
@@ -521,6 +533,7 @@ static int run_flight(void)
         cmocka_unit_test_setup(test_random, set_up),
         cmocka_unit_test_setup(test_moves, set_up),
         cmocka_unit_test_setup(test_without_a_ring, set_up),
+        cmocka_unit_test_setup(test_no_rate_without_time_between, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,6 +68,7 @@ static void test_the_next_one_is_set_at_once(void **state)
     deadline_on_posted(&rx, 500, &next);
     assert_int_equal(next, 500 + DEADLINE);
     expect_finished(0, -LH_ENOMEM);
+    assert_int_equal(rx.automatic_deadline.nothing, 0); /* what was refused says nothing of the path */
 }
 
 /* The sender cannot know, so it is told until it answers. */

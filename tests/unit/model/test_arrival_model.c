@@ -151,6 +151,19 @@ static void expect(const struct bench *bench, uint64_t seen, uint64_t lost, doub
     assert_near(path_estimate_run_chunks(&bench->estimate), run, 1e-9);
 }
 
+/* Behind the last that has arrived, wherever in a word of eight it is, nothing counts. */
+static void the_last_is_found_at_each_place(void **state)
+{
+    (void)state;
+    for (uint32_t last = 0; last < CHUNKS; last++) {
+        struct bench bench;
+        start(&bench);
+        arrive(&bench, last, last + 1);
+        look_at(&bench, 0);
+        assert_int_equal(bench.watch.frontier, last + 1);
+    }
+}
+
 /* 0 to 9 and 13 to 19 of 100: 10, 11 and 12 are one run; 19 is the last, and not counted. */
 static void a_hole_is_a_loss_when_the_window_is_over(void **state)
 {
@@ -333,6 +346,7 @@ static void against_a_sender(void **state)
 static int run_arrival_watch(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_last_is_found_at_each_place),
         cmocka_unit_test(a_hole_is_a_loss_when_the_window_is_over),
         cmocka_unit_test(reordering_is_no_loss),
         cmocka_unit_test(each_chunk_counts_once),

@@ -79,6 +79,7 @@ static void an_answer_is_at_hand_at_once(void **state)
     /* A size that is not known yet gets what the nearest has. */
     const struct auto_answer *answer = auto_choice_answer(choice, 16 * MIB);
     assert_non_null(answer);
+    assert_int_equal(answer->message_bytes, 16 * MIB);
     assert_int_equal(auto_choice_get(choice, 32 * MIB, &ocean), answer->chosen);
 }
 

@@ -397,6 +397,8 @@ static void test_acknowledges_how_far_it_has_come(void **state)
     assert_int_equal(bounded_message_decode(action->what.message.data, action->what.message.bytes, &ack),
                      0);
     assert_true(ack.kind == BOUNDED_ACK && ack.place == 7);
+    step(&bench);
+    assert_int_equal(bench.actions.count, 0); /* once for the same arrivals */
     free(bench.state);
 }
 

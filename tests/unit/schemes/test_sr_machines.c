@@ -807,6 +807,33 @@ static void test_nothing_to_send(void **state)
     }
 }
 
+/* After rounds of repairs that bring nothing the next one waits for two round trips (sr_timers.h). */
+static void test_repairs_that_bring_nothing_become_rarer(void **state)
+{
+    (void)state;
+    struct sr_ack ack = {.flags = SR_FLAG_NACK,
+                         .cumulative = 5,
+                         .horizon = 64,
+                         .arrived = 63,
+                         .words = 1,
+                         .bitmap = {~((uint64_t)1 << 5)}};
+    lh_time now = 1000;
+    sender_start("sr-nack", 64);
+    test_sender_step(now, 1000);
+    for (ack.mark = 1; ack.mark <= 4; ack.mark++) {
+        now += RTT;
+        sender_hear(ack);
+        test_sender_step(now, 10);
+        expect_chunks(0, 5, 1, true);
+    }
+    sender_hear(ack);
+    test_sender_step(now + 2 * RTT - 1, 10);
+    for (uint32_t i = 0; i < f.actions.count; i++)
+        assert_int_not_equal(f.actions.list[i].kind, LH_ACTION_SEND_CHUNKS);
+    test_sender_step(now + 2 * RTT, 10);
+    expect_chunks(0, 5, 1, true);
+}
+
 #define SENDER_TEST(name) cmocka_unit_test_teardown(name, sender_tear_down)
 
 static int run_sender(void)
@@ -829,6 +856,7 @@ static int run_sender(void)
         SENDER_TEST(test_rto_takes_no_word_of_a_loss),
         SENDER_TEST(test_rto_asks_though_it_repairs),
         SENDER_TEST(test_nothing_to_send),
+        SENDER_TEST(test_repairs_that_bring_nothing_become_rarer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -247,6 +247,15 @@ static void test_small_print(void **state)
     assert_int_equal(shared_rate_room(&world->rate, turn, 904, 904, LH_NS_PER_S), 904);
 }
 
+/* What may leave at once after a pause: a millisecond of the rate, between a turn and 256 KiB. */
+static void test_arrears(void **state)
+{
+    (void)state;
+    assert_int_equal(pacer_allowance(&begin(GBIT / 1000)->rate.pacer, MS), SHARED_RATE_TURN_MIN);
+    assert_int_equal(pacer_allowance(&begin(GBIT)->rate.pacer, MS), 125000);
+    assert_int_equal(pacer_allowance(&begin(100 * GBIT)->rate.pacer, MS), 256 * 1024);
+}
+
 static int run_shared_rate(void)
 {
     const struct CMUnitTest tests[] = {
@@ -255,6 +264,7 @@ static int run_shared_rate(void)
         cmocka_unit_test(test_small_ones_leave_at_once),
         cmocka_unit_test(test_flood_of_small_ones),
         cmocka_unit_test(test_small_print),
+        cmocka_unit_test(test_arrears),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -628,8 +628,7 @@ uint64_t credit_grant_renew(struct credit_grant *grant, uint64_t arrived_packets
 
 /* ---- shared rate ----------------------------------------------------------------------------------- */
 
-#define SHARED_RATE_SMALL    4096u /* bytes */
-#define SHARED_RATE_TURN_MIN ((uint64_t)8 * 1024)
+#define SHARED_RATE_SMALL 4096u /* bytes */
 
 #define TURN_NS (250 * LH_NS_PER_US) /* of the rate */
 /* A worker that comes late makes up for so much. */

@@ -301,6 +301,7 @@ uint64_t credit_grant_renew(struct credit_grant *grant, uint64_t arrived_packets
  */
 
 #define SHARED_RATE_TURN_MAX ((uint64_t)64 * 1024)
+#define SHARED_RATE_TURN_MIN ((uint64_t)8 * 1024)
 
 /* All zero: no rate. */
 struct shared_rate {

@@ -150,10 +150,25 @@ bool cli_has_deadline(const char *reliability)
     return false;
 }
 
-/* ---- loss list ------------------------------------------------------------------------------------- */
+/* ---- comma-separated lists ---------------------------------------------------------------------------- */
 
-/* Longer than any ratio, or two with dots between them, that make sense. */
+/* Longer than any ratio or size, or two with dots between them, that make sense. */
 #define PIECE_MAX 64
+
+/* Takes the text up to the next comma; *at becomes the text behind it, NULL after the last piece. False: the
+ * piece is too long, and nothing is taken. */
+static bool take_piece(const char **at, char piece[PIECE_MAX])
+{
+    size_t length = strcspn(*at, ",");
+    if (length >= PIECE_MAX)
+        return false;
+    memcpy(piece, *at, length);
+    piece[length] = 0;
+    *at = (*at)[length] ? *at + length + 1 : NULL;
+    return true;
+}
+
+/* ---- loss list ------------------------------------------------------------------------------------- */
 
 /* Ten times as much, without the last digit of rounding that would show. */
 static double next_decade(double ratio)
@@ -194,22 +209,16 @@ static int parse_shares(const char *option, char *piece, struct cli_loss_list *l
 int cli_loss_list_parse(const char *option, const char *text, struct cli_loss_list *list)
 {
     struct cli_loss_list parsed = {0};
-    for (;;) {
-        char piece[PIECE_MAX];
-        size_t length = strcspn(text, ",");
-        if (length >= sizeof piece)
-            return cli_misused("--%s %s: invalid ratio (example: 0,1e-4,1%%)", option, text);
-        memcpy(piece, text, length);
-        piece[length] = 0;
-        int status = parse_shares(option, piece, &parsed);
-        if (status != CLI_PROCEED)
-            return status;
-        if (!text[length])
-            break;
-        text += length + 1;
+    char piece[PIECE_MAX];
+    int status = CLI_PROCEED;
+    for (const char *at = text; at && status == CLI_PROCEED;) {
+        if (!take_piece(&at, piece))
+            return cli_misused("--%s %s: invalid ratio (example: 0,1e-4,1%%)", option, at);
+        status = parse_shares(option, piece, &parsed);
     }
-    *list = parsed;
-    return CLI_PROCEED;
+    if (status == CLI_PROCEED)
+        *list = parsed;
+    return status;
 }
 
 void cli_loss_format(double loss, char *out, size_t size)
@@ -267,20 +276,14 @@ int cli_size_list_parse(const char *option, const char *text, uint64_t max_bytes
                         struct cli_size_list *list)
 {
     struct cli_size_list parsed = {0};
-    for (;;) {
-        char piece[PIECE_MAX];
-        size_t length = strcspn(text, ",");
-        if (length >= sizeof piece)
-            return cli_misused("--%s %s: invalid size (example: 64KiB or 64KiB..64MiB)", option, text);
-        memcpy(piece, text, length);
-        piece[length] = 0;
-        int status = parse_piece(option, piece, max_bytes, &parsed);
-        if (status != CLI_PROCEED)
-            return status;
-        if (!text[length])
-            break;
-        text += length + 1;
+    char piece[PIECE_MAX];
+    int status = CLI_PROCEED;
+    for (const char *at = text; at && status == CLI_PROCEED;) {
+        if (!take_piece(&at, piece))
+            return cli_misused("--%s %s: invalid size (example: 64KiB or 64KiB..64MiB)", option, at);
+        status = parse_piece(option, piece, max_bytes, &parsed);
     }
-    *list = parsed;
-    return CLI_PROCEED;
+    if (status == CLI_PROCEED)
+        *list = parsed;
+    return status;
 }

@@ -26,13 +26,10 @@ static inline uint64_t lh_left(uint64_t limit, uint64_t used)
     return used < limit ? limit - used : 0;
 }
 
-/* ---- earlier --------------------------------------------------------------------------------------- */
-
-/* The earlier of two moments: how every timer finds out when it is due next. */
-
+/* The earlier of two moments: how every timer finds when it expires next. */
 static inline lh_time lh_earlier(lh_time a, lh_time b)
 {
-    return a < b ? a : b;
+    return lh_least(a, b);
 }
 
 /* *next becomes the candidate, if that is earlier. */

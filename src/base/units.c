@@ -410,16 +410,16 @@ struct format_unit {
     double scale;
 };
 
-static const struct format_unit units_format_size_units[] = {
+static const struct format_unit shown_size_units[] = {
     {"B", 1}, {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40},
 };
 
-static const struct format_unit units_format_rate_units[] = {
+static const struct format_unit shown_rate_units[] = {
     {"bit/s", 1}, {"kbit/s", 1e3}, {"Mbit/s", 1e6}, {"Gbit/s", 1e9}, {"Tbit/s", 1e12},
 };
 
 /* Minutes only from ten on: 90s reads better than 1.5min. */
-static const struct format_unit units_format_time_units[] = {
+static const struct format_unit shown_time_units[] = {
     {"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"min", 60},
 };
 
@@ -471,16 +471,15 @@ static char *format(double value, const struct format_unit units[UNITS], double 
 
 char *lh_format_size(uint64_t bytes, char *out, size_t size)
 {
-    return format((double)bytes, units_format_size_units, units_format_size_units[UNITS - 1].scale, out,
-                  size);
+    return format((double)bytes, shown_size_units, shown_size_units[UNITS - 1].scale, out, size);
 }
 
 char *lh_format_rate(double bps, char *out, size_t size)
 {
-    return format(bps, units_format_rate_units, units_format_rate_units[UNITS - 1].scale, out, size);
+    return format(bps, shown_rate_units, shown_rate_units[UNITS - 1].scale, out, size);
 }
 
 char *lh_format_time(double seconds, char *out, size_t size)
 {
-    return format(seconds, units_format_time_units, MINUTES_FROM_SECONDS, out, size);
+    return format(seconds, shown_time_units, MINUTES_FROM_SECONDS, out, size);
 }

@@ -114,11 +114,6 @@ const struct schedule chain_reduce = {
 
 /* ---- pairwise -------------------------------------------------------------------------------------- */
 
-static uint32_t pairwise_steps(const struct schedule_shape *shape)
-{
-    return shape->ranks - 1;
-}
-
 static bool pairwise_send(const struct schedule_shape *shape, uint32_t rank, uint32_t step, uint32_t index,
                           struct schedule_transfer *transfer)
 {
@@ -136,7 +131,7 @@ static bool pairwise_source(const struct schedule_shape *shape, uint32_t rank, u
 const struct schedule pairwise_alltoall = {
     .name = "pairwise",
     .collective = COLLECTIVE_ALLTOALL,
-    .steps = pairwise_steps,
+    .steps = once_around,
     .send = pairwise_send,
     .source = pairwise_source,
 };
@@ -185,7 +180,7 @@ const struct schedule direct_allreduce = {
 
 /* ---- dissemination --------------------------------------------------------------------------------- */
 
-static uint32_t dissemination_steps(const struct schedule_shape *shape)
+static uint32_t doubling_steps(const struct schedule_shape *shape)
 {
     return log2_ceil(shape->ranks);
 }
@@ -197,8 +192,8 @@ static bool dissemination_send(const struct schedule_shape *shape, uint32_t rank
                                       (struct schedule_extent){0, 1}, false);
 }
 
-static bool dissemination_source(const struct schedule_shape *shape, uint32_t rank, uint32_t step,
-                                 uint32_t index, uint32_t *peer)
+static bool doubling_source(const struct schedule_shape *shape, uint32_t rank, uint32_t step,
+                            uint32_t index, uint32_t *peer)
 {
     *peer = rank_before(shape, rank, 1u << step);
     return index == 0;
@@ -207,17 +202,12 @@ static bool dissemination_source(const struct schedule_shape *shape, uint32_t ra
 const struct schedule dissemination_barrier = {
     .name = "dissemination",
     .collective = COLLECTIVE_BARRIER,
-    .steps = dissemination_steps,
+    .steps = doubling_steps,
     .send = dissemination_send,
-    .source = dissemination_source,
+    .source = doubling_source,
 };
 
 /* ---- sequential ------------------------------------------------------------------------------------ */
-
-static uint32_t sequential_steps(const struct schedule_shape *shape)
-{
-    return shape->ranks - 1;
-}
 
 static bool send_all(const struct schedule_shape *shape, uint32_t rank, uint32_t step, uint32_t index,
                      struct schedule_transfer *transfer)
@@ -244,7 +234,7 @@ static bool sequential_source(const struct schedule_shape *shape, uint32_t rank,
 const struct schedule sequential_broadcast = {
     .name = "sequential",
     .collective = COLLECTIVE_BROADCAST,
-    .steps = sequential_steps,
+    .steps = once_around,
     .send = send_all,
     .source = sequential_source,
 };
@@ -258,7 +248,7 @@ const struct schedule sequential_reduce = {
 const struct schedule sequential_scatter = {
     .name = "sequential",
     .collective = COLLECTIVE_SCATTER,
-    .steps = sequential_steps,
+    .steps = once_around,
     .send = send_part,
     .source = sequential_source,
 };
@@ -276,11 +266,6 @@ const struct schedule sequential_gather = {
  * them 2^k ranks back. All-to-all: what a rank has for the one d ranks on travels 2^k ranks in step k where
  * bit k of d is set.
  */
-
-static uint32_t bruck_steps(const struct schedule_shape *shape)
-{
-    return log2_ceil(shape->ranks);
-}
 
 /* ---- all-gather -------------------------------------------------------------------------------------- */
 
@@ -322,17 +307,10 @@ static bool send_ways(const struct schedule_shape *shape, uint32_t rank, uint32_
                         pair_at(shape, from, rank_after(shape, from, way)), false);
 }
 
-static bool source_before(const struct schedule_shape *shape, uint32_t rank, uint32_t step, uint32_t index,
-                          uint32_t *peer)
-{
-    *peer = rank_before(shape, rank, 1u << step);
-    return index == 0;
-}
-
 const struct schedule bruck_allgather = {
     .name = "bruck",
     .collective = COLLECTIVE_ALLGATHER,
-    .steps = bruck_steps,
+    .steps = doubling_steps,
     .send = send_parts,
     .source = source_after,
 };
@@ -353,9 +331,9 @@ const struct schedule bruck_allreduce = {
 const struct schedule bruck_alltoall = {
     .name = "bruck",
     .collective = COLLECTIVE_ALLTOALL,
-    .steps = bruck_steps,
+    .steps = doubling_steps,
     .send = send_ways,
-    .source = source_before,
+    .source = doubling_source,
 };
 
 /* ---- bcube ----------------------------------------------------------------------------------------- */

@@ -429,14 +429,9 @@ const struct schedule tree_allreduce = {
 
 enum phase { FOLD, HALVE, DOUBLE, UNFOLD };
 
-static uint32_t core(const struct schedule_shape *shape)
-{
-    return 1u << log2_floor(shape->ranks);
-}
-
 static bool folds(const struct schedule_shape *shape)
 {
-    return shape->ranks != core(shape);
+    return shape->ranks != vertices(shape);
 }
 
 static uint32_t halving_doubling_steps(const struct schedule_shape *shape)
@@ -466,13 +461,13 @@ static enum phase phase_of(const struct schedule_shape *shape, uint32_t step, ui
 static struct schedule_extent parts_around(const struct schedule_shape *shape, uint32_t rank,
                                            uint32_t count)
 {
-    return split((struct schedule_extent){0, shape->blocks}, core(shape), rank & ~(count - 1), count);
+    return split((struct schedule_extent){0, shape->blocks}, vertices(shape), rank & ~(count - 1), count);
 }
 
 static bool halving_doubling_send(const struct schedule_shape *shape, uint32_t rank, uint32_t step,
                                   uint32_t index, struct schedule_transfer *transfer)
 {
-    uint32_t distance, p = core(shape);
+    uint32_t distance, p = vertices(shape);
     struct schedule_extent all = {0, shape->blocks};
     enum phase phase = phase_of(shape, step, &distance);
     if (index > 0)
@@ -492,7 +487,7 @@ static bool halving_doubling_send(const struct schedule_shape *shape, uint32_t r
 static bool halving_doubling_source(const struct schedule_shape *shape, uint32_t rank, uint32_t step,
                                     uint32_t index, uint32_t *peer)
 {
-    uint32_t distance, p = core(shape);
+    uint32_t distance, p = vertices(shape);
     enum phase phase = phase_of(shape, step, &distance);
     if (index > 0)
         return false;

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "base/error.h"
+#include "base/min_max.h"
 #include "collective/choose/schedule_choice.h"
 #include "group/collective_calls.h"
 #include "group/group_operation.h"
@@ -104,15 +105,10 @@ static void take_burst(struct group_measure *m)
     pthread_mutex_unlock(&mesh->lock);
 }
 
-static uint64_t longer(uint64_t one, uint64_t other)
-{
-    return one > other ? one : other;
-}
-
 static void decide(struct group_measure *m)
 {
     uint64_t span_ns = m->own.span_ns < m->other.span_ns ? m->own.span_ns : m->other.span_ns;
-    uint64_t rtt_ns = longer(m->own.rtt_ns, m->other.rtt_ns);
+    uint64_t rtt_ns = lh_most(m->own.rtt_ns, m->other.rtt_ns);
     m->enough = span_ns >= ENOUGH_NS && span_ns / ENOUGH_TRIPS >= rtt_ns;
 }
 

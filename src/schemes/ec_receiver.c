@@ -7,6 +7,7 @@
 
 #include <longhaul/scheme.h>
 
+#include "base/min_max.h"
 #include "schemes/ec_layout.h"
 #include "schemes/sr_arrivals.h"
 #include "schemes/sr_timers.h"
@@ -15,11 +16,6 @@
 /* ---- asking ---------------------------------------------------------------------------------------- */
 
 #define EC_ASKING_REPEATS 3u
-
-static lh_time later(lh_time a, lh_time b)
-{
-    return a > b ? a : b;
-}
 
 static uint32_t parts(const struct ec_asking *asking)
 {
@@ -71,11 +67,11 @@ lh_time ec_asking_fallback_expiry(const struct ec_asking *asking, uint32_t beta_
         return LH_TIME_NEVER;
     lh_time span = timing->window_ns;
     if (asking->round == 0)
-        span = later(span, beta_span(beta_hundredths, timing));
+        span = lh_most(span, beta_span(beta_hundredths, timing));
     lh_time expiry = sr_after(asking->end_ns, span);
     if (last_arrival_ns != LH_TIME_NEVER)
-        expiry = later(expiry, sr_after(last_arrival_ns, timing->window_ns));
-    return later(expiry, sr_backoff_expiry(&asking->backoff));
+        expiry = lh_most(expiry, sr_after(last_arrival_ns, timing->window_ns));
+    return lh_most(expiry, sr_backoff_expiry(&asking->backoff));
 }
 
 void ec_asking_on_fallback_expired(struct ec_asking *asking, uint32_t count, const struct sr_timing *timing,

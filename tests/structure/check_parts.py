@@ -28,7 +28,8 @@ def check_folders(sources, report):
 def has_header(path):
     """The first include of x.c is a header of its folder, which several files may share, or a public one."""
     first = next(tree.includes(path), (1, "", ""))
-    return first[2].startswith("longhaul/") or str(path.parent).endswith(str(pathlib.Path(first[2]).parent))
+    folder = pathlib.Path(first[2]).parent
+    return first[2].startswith("longhaul/") or path.parent in (folder, "src" / folder)
 
 
 def is_kernel(path):

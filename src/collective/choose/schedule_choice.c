@@ -33,11 +33,6 @@ struct flow {
 /* LOAD: when a rank has sent all, at the earliest: from when it had the first block on. */
 enum port { OUT, IN, OUT_ACROSS, LOAD, PORTS };
 
-static uint32_t flow_time_sites_of(const struct schedule_shape *shape)
-{
-    return shape->map ? shape->map->sites : 1;
-}
-
 static bool is_alltoall(const struct schedule *schedule)
 {
     return schedule->collective == COLLECTIVE_ALLTOALL;
@@ -61,8 +56,7 @@ static size_t held_count(const struct schedule_shape *shape)
 
 static size_t numbers(const struct schedule_shape *shape)
 {
-    return held_count(shape) + PORTS * (size_t)shape->ranks +
-           (size_t)flow_time_sites_of(shape) * flow_time_sites_of(shape);
+    return held_count(shape) + PORTS * (size_t)shape->ranks + (size_t)sites_of(shape) * sites_of(shape);
 }
 
 size_t flow_time_memory(const struct schedule_shape *shape)
@@ -377,12 +371,8 @@ uint32_t choose(const struct choose_question *question, void *memory, struct cho
 
 /* ---- paths ----------------------------------------------------------------------------------------- */
 
-static uint64_t lower_rate(uint64_t one, uint64_t other)
-{
-    return one == 0 || (other > 0 && other < one) ? other : one;
-}
-
-static uint32_t least_packet(uint32_t one, uint32_t other)
+/* 0: not known. */
+static uint64_t lower_known(uint64_t one, uint64_t other)
 {
     return one == 0 || (other > 0 && other < one) ? other : one;
 }
@@ -390,9 +380,9 @@ static uint32_t least_packet(uint32_t one, uint32_t other)
 void paths_worsen(struct path_figures *figures, const struct path_figures *other)
 {
     figures->rtt_ns = other->rtt_ns > figures->rtt_ns ? other->rtt_ns : figures->rtt_ns;
-    figures->rate_bps = lower_rate(figures->rate_bps, other->rate_bps);
+    figures->rate_bps = lower_known(figures->rate_bps, other->rate_bps);
     figures->loss = other->loss > figures->loss ? other->loss : figures->loss;
-    figures->packet_bytes = least_packet(figures->packet_bytes, other->packet_bytes);
+    figures->packet_bytes = (uint32_t)lower_known(figures->packet_bytes, other->packet_bytes);
 }
 
 struct flow_pair paths_pair(const struct path_figures *path)

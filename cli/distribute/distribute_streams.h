@@ -1,7 +1,6 @@
 /*
  * distribute_streams.h - the blocks of a file, from rank 0 to all ranks of a group: one broadcast a
- * block, CLI_WINDOW of
- * them pending at any time, which bounds the memory of each rank.
+ * block, CLI_WINDOW of them pending at any time, which bounds the memory of each rank.
  *
  * Beside each block all ranks tell each other how far they are, and whether one has failed: an all-gather. So
  * no rank is more than a window ahead of another; and all learn of a failure at the same block, where all of

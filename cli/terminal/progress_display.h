@@ -1,7 +1,6 @@
 /*
  * progress_display.h - a bar on stderr with share, rate and time left; nothing where stderr is not a
- * terminal.
- * Several are lines below each other. Calls may come from any thread.
+ * terminal. Several are lines below each other. Calls may come from any thread.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

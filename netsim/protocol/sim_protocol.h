@@ -1,7 +1,6 @@
 /*
  * sim_protocol.h - the real protocol as the transport of a simulation's hosts: flows are messages of
- * connections
- * (longhaul/connection.h) whose packets cross the simulated network.
+ * connections (longhaul/connection.h) whose packets cross the simulated network.
  *
  * Connections are opened for pairs of hosts that have flows, when the first of these starts. Each host has a
  * scheme by which it receives.

@@ -1,7 +1,7 @@
 /*
  * simulation_run.h - the whole of one simulation: the network, its flow control and the transport of its
- * hosts, which
- * do not know each other, and the loop that passes events to them and carries out what they ask for.
+ * hosts, which do not know each other, and the loop that passes events to them and carries out what they
+ * ask for.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,9 +1,8 @@
 /*
  * reduce_template.h - the functions of a reduce_kernel, of vectors of VECTOR_BYTES. Who includes it has
- * defined
- * that, TARGET and TEMPLATE (attributes of functions), F16_INSTRUCTIONS with f16_widen() and f16_narrow()
- * where the CPU converts F16, else words_widen() and words_narrow(), and bf16_round() where the CPU has
- * better instructions for it.
+ * defined that, TARGET and TEMPLATE (attributes of functions), F16_INSTRUCTIONS with f16_widen() and
+ * f16_narrow() where the CPU converts F16, else words_widen() and words_narrow(), and bf16_round() where
+ * the CPU has better instructions for it.
  *
  * BF16 comes in pairs, the words of a vector: the upper half is an F32 as it is, so that no element changes
  * its place.

@@ -1,7 +1,6 @@
 /*
  * controllers.h - a model of the path, its bandwidth and shortest round trip, and sending by that model:
- * after
- * draft-ietf-ccwg-bbr (version 3), with the deviations of docs/congestion.md.
+ * after draft-ietf-ccwg-bbr (version 3), with the deviations of docs/congestion.md.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,7 +1,7 @@
 /*
  * bounded_operation.h - an operation over hops whose reliability is `bounded`: what does not come by the
- * deadline is
- * missing, and each *granule* of GRANULE_BYTES of a block has the number of contributions that are in it.
+ * deadline is missing, and each *granule* of GRANULE_BYTES of a block has the number of contributions
+ * that are in it.
  *
  * The deadline counts from the call at this rank. Phases, the steps of the schedule that receive over such a
  * hop, get slices of it; what has not come at the end of its slice is given up, and the last slice ends with

@@ -1,8 +1,7 @@
 /*
  * early_messages.h - messages that wait: for an operation that has not begun here, or, pieces, for their
- * sender's
- * signature. By group, operation and sender, in the order in which they came; so each is found in the time of
- * a table's look-up, however many operations peers are ahead.
+ * sender's signature. By group, operation and sender, in the order in which they came; so each is found
+ * in the time of a table's look-up, however many operations peers are ahead.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,12 +1,10 @@
 /*
  * group_measure.h - lh_group_measure(), as steps: all ranks do the same operations in the same order,
- * whatever a
- * pair of them finds, so that each has its number everywhere.
+ * whatever a pair of them finds, so that each has its number everywhere.
  *
  * In each round (collective/choose/schedule_choice.h) two ranks exchange bursts of blocks, each four
- * times the one
- * before, as long as a burst is short beside their round trip. Ahead of each they exchange what they know of
- * the one before, so that both begin it, and both decide the same.
+ * times the one before, as long as a burst is short beside their round trip. Ahead of each they exchange
+ * what they know of the one before, so that both begin it, and both decide the same.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

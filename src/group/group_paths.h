@@ -62,8 +62,7 @@ int paths_inherit(struct lh_group *part, const struct lh_group *group, const uin
 /*
  * Which schedule an operation takes: the fastest over the paths that all members have agreed on,
  * by collective/choose/schedule_choice.h, as `longhaul plan --collective` does. Its blocks are the
- * group's: on a
- * machine smaller ones take longer than the model says.
+ * group's: on a machine smaller ones take longer than the model says.
  */
 
 struct lh_group;

@@ -1,7 +1,6 @@
 /*
  * small_messages.h - small messages (wire/eager_packets.h), which need no clear-to-send: between the
- * machines of
- * eager/ and the two parts. Everything under the connection's lock.
+ * machines of eager/ and the two parts. Everything under the connection's lock.
  *
  * A receive of no more than a small message is not posted below: only carriers serve it. A longer one is,
  * and where a small message comes for it, its slots are closed.

@@ -219,10 +219,9 @@ static double draw_independent(const struct ec_missing *missing, bool all_data, 
 /* ---- bursts: the chunks of each submessage that rows of lost packets hit ------------------------------- */
 
 /* The wire carries block after block; in a block chunk p is place p / groups of group p mod groups, data
- * first.
- * Cells of a group: data chunks lost, and for each class (mds: one class) the parity that it waits for: of
- * an mds code the first so many rows, of a class of an xor code its own when it is 1; that goes on by one
- * with each lost chunk that it would have been. `touched` lists the groups that lost data. */
+ * first. Cells of a group: data chunks lost, and for each class (mds: one class) the parity that it waits
+ * for: of an mds code the first so many rows, of a class of an xor code its own when it is 1; that goes
+ * on by one with each lost chunk that it would have been. `touched` lists the groups that lost data. */
 struct wire {
     const struct lh_model_scheme *scheme;
     const struct ec_missing *missing;

@@ -4,9 +4,8 @@
  * While data is to be injected, of this transfer or of those behind it, it is that of sr-nack: what the
  * receiver reports lost is retransmitted first. When nothing else is left, it covers what has not been
  * acknowledged by parity, as much as the loss demands (hybrid_groups.h, hybrid_groups.h), and goes on
- * doing so as
- * reports come in. From then on a lost chunk of this transfer is retransmitted only where parity does not
- * suffice.
+ * doing so as reports come in. From then on a lost chunk of this transfer is retransmitted only where
+ * parity does not suffice.
  *
  * Timers: cover, repeat (sr_ledger.h), probe (sr_timers.h), ready (sr_timers.h).
  *
@@ -29,9 +28,8 @@ void hybrid_sender_step(void *state, const struct lh_sender_view *view, struct l
  * The receiving machine of the hybrid scheme.
  *
  * It acknowledges and reports data as that of sr-nack (sr_arrivals.h, sr_arrivals.h). Once it has
- * received that
- * all data was injected, each report also has the parity of the submessages that cannot be decoded yet
- * (ROWS, wire/scheme_messages.h). It is complete as soon as all of them can.
+ * received that all data was injected, each report also has the parity of the submessages that cannot be
+ * decoded yet (ROWS, wire/scheme_messages.h). It is complete as soon as all of them can.
  *
  * Timers: periodic and pause (sr_timers.h), settle and repeat (sr_arrivals.h).
  */

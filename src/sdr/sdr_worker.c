@@ -315,10 +315,9 @@ void round_remove_qp(struct sdr_context *context, struct sdr_qp *qp)
 
 /*
  * A worker spins while there is work and, where that pays (worker_sleep.h), for a while after it. On long
- * paths it
- * rests instead (worker_sleep.h). Then it sleeps until a socket is readable, another thread wakes it, or
- * a timer is
- * due. Spinning matters: waking a sleeping receiver is paid by the sender, in its send call.
+ * paths it rests instead (worker_sleep.h). Then it sleeps until a socket is readable, another thread
+ * wakes it, or a timer is due. Spinning matters: waking a sleeping receiver is paid by the sender, in its
+ * send call.
  */
 
 #define SLICE_NS     (100 * LH_NS_PER_US) /* the kernel's shortest */

@@ -21,8 +21,8 @@ enum wire_scheme {
 };
 
 /* Flags of a connection's blob (message/connection_state.h) by which a peer announces that it can send by
- * a scheme: each
- * scheme that peers of the first release do not know has one, beside the flags that are in blob.h. */
+ * a scheme: each scheme that peers of the first release do not know has one, beside the flags that are in
+ * blob.h. */
 enum wire_announcement {
     WIRE_ANNOUNCES_HYBRID = 128,
 };

@@ -2,8 +2,7 @@
  * fuzz_cli_resume.c - the small file beside an unfinished one, with anything in it.
  *
  * Whatever it says, no test_block may be believed whose digest it does not have: the unfinished file is
- * two blocks
- * of zeros, so of the records only those that are right for zeros can count.
+ * two blocks of zeros, so of the records only those that are right for zeros can count.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

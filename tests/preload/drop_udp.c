@@ -2,8 +2,7 @@
  * drop_udp.c - preloaded: a path that drops the UDP packets of this process. $LH_TEST_DROP: "data" drops RDMA
  * writes alone, as a firewall does that lets only the control port through; "large" drops packets of more
  * than 1,000 bytes, as a link does whose MTU is below that: of a burst of such all but a short last one; else
- * all.
- * $LH_TEST_DROP_FROM: a file; nothing is dropped before it exists.
+ * all. $LH_TEST_DROP_FROM: a file; nothing is dropped before it exists.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -4,9 +4,8 @@
  * Out of place a group goes straight to its places in the packets. In place that would overwrite blocks
  * that are still to be read: there, and with blocks too long for a group, blocks are transformed first, and
  * then the runs of their tile exchanged (in hadamard_blocks.c); and not-finite elements are looked for
- * before anything
- * is changed. Otherwise they are found by the result: one such element makes all of its block NaN or
- * infinite.
+ * before anything is changed. Otherwise they are found by the result: one such element makes all of its
+ * block NaN or infinite.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

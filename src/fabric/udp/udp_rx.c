@@ -1,10 +1,8 @@
 /*
  * udp_rx.c - receiving data packets. A direct socket is read message by message, each into the same
- * memory, which
- * so stays in the caches, and validated there (udp_demux.c). What came to a socket that several endpoints
- * share (udp_demux.c) waits in the channel's inbox, and is validated there. From either place a payload
- * is copied
- * once, to where it belongs.
+ * memory, which so stays in the caches, and validated there (udp_demux.c). What came to a socket that
+ * several endpoints share (udp_demux.c) waits in the channel's inbox, and is validated there. From either
+ * place a payload is copied once, to where it belongs.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,7 +1,6 @@
 /*
  * test_gf256_kernels.c - every kernel that this CPU can run, against the definition and against ISA-L:
- * every number
- * of rows, every length up to some vectors and some long ones, all alignments.
+ * every number of rows, every length up to some vectors and some long ones, all alignments.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,8 +1,7 @@
 /*
  * test_reduce.c - reductions of every kernel that this CPU runs, type and operation against a reference
- * that computes one
- * element at a time: lengths around each vector, all alignments, in place, NaN, infinite, subnormal
- * numbers.
+ * that computes one element at a time: lengths around each vector, all alignments, in place, NaN,
+ * infinite, subnormal numbers.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,7 +1,6 @@
 /*
  * test_eager_tx_outgoing_overdue.c - how long a small message waits for its acknowledgement, where the
- * round trip
- * turns out longer meanwhile, and how many copies it has behind a burst of losses.
+ * round trip turns out longer meanwhile, and how many copies it has behind a burst of losses.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

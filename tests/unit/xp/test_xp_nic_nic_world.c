@@ -1,9 +1,8 @@
 /*
  * test_xp_nic_nic_world.c - lives of two NICs in a bad network, drawn from seeds: packets are lost,
- * copied, late,
- * out of order, and forged; hosts pause; nobody posts in time. Then: each operation ends once, within its
- * deadline and a tick; the n-th message that takes a receive lands in the n-th receive, or nowhere; what
- * has completed never changes again.
+ * copied, late, out of order, and forged; hosts pause; nobody posts in time. Then: each operation ends
+ * once, within its deadline and a tick; the n-th message that takes a receive lands in the n-th receive,
+ * or nowhere; what has completed never changes again.
  *
  * With an argument: that number of seeds instead of 400.
  *

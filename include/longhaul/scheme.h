@@ -22,15 +22,6 @@
  * as soon as the missing chunks can be decoded. The connection then closes the slots, notifies the sender,
  * and decodes.
  *
- * Rules for a step, beside those at each action:
- *   budget      All actions together inject at most budget_chunks. A step that leaves budget unused has
- *               nothing to inject: further budget does not trigger a step, only an event or next_ns does.
- *   next_ns     Each step sets it, to a time after `now` or LH_TIME_NEVER, unless the list is full.
- *   in flight Each step of the sender sets in_flight_chunks, at most the chunks injected so far.
- *   complete    Once, with length_known, when every chunk has arrived (or can be decoded); nothing after it.
- *   again       Set only for chunks that were injected before.
- *   encode      At most LH_ENCODES_MAX requests pending; extra chunks leave only while extra_open.
- *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef LONGHAUL_SCHEME_H
@@ -51,6 +42,14 @@ extern "C" {
 /* Scheme ids from here on are free for other schemes than Longhaul's. */
 #define LH_SCHEME_ID_USER 128
 
+/* Rules for a step, beside those at each action:
+ *   budget      All actions together inject at most budget_chunks. A step that leaves budget unused has
+ *               nothing to inject: further budget does not trigger a step, only an event or next_ns does.
+ *   next_ns     Each step sets it, to a time after `now` or LH_TIME_NEVER, unless the list is full.
+ *   in flight   Each step of the sender sets in_flight_chunks, at most the chunks injected so far.
+ *   complete    Once, with length_known, when every chunk has arrived (or can be decoded); nothing after it.
+ *   again       Set only for chunks that were injected before.
+ *   encode      At most LH_ENCODES_MAX requests pending; extra chunks leave only while extra_open. */
 enum lh_action_kind {
     LH_ACTION_SEND_CHUNKS,  /* sender: inject chunks first … first + count - 1, all of the message or all
                               extra, count <= budget_chunks left */

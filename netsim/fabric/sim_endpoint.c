@@ -502,3 +502,18 @@ int sim_world_inject(struct sim_world *world, const struct sim_datagram *datagra
                ? 0
                : lh_fail(LH_ENOMEM, "no memory for another packet in simulated world '%s'", world->name);
 }
+
+bool sim_world_waiting(struct sim_world *world, uint32_t host, uint16_t port, uint64_t *bytes,
+                       uint64_t *bytes_max)
+{
+    assert(host < world->hosts_count);
+    sim_lock(world);
+    const struct sim_endpoint *endpoint = sim_port_owner(&world->hosts[host], port);
+    if (endpoint != NULL) {
+        const struct sim_queue *queue = &endpoint->paths[port - endpoint->paths[0].port].arrived;
+        *bytes = queue->bytes;
+        *bytes_max = queue->bytes_max;
+    }
+    sim_unlock(world);
+    return endpoint != NULL;
+}

@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "base/link_spec.h"
 #include "link/link_timeline.h"
-#include "netsim/fabric/sim_endpoint.h"
 #include "netsim/fabric/sim_packets.h"
 
 /* ---- host ------------------------------------------------------------------------------------------ */
@@ -109,21 +108,6 @@ void sim_world_next_port(struct sim_world *world, uint32_t host, uint16_t port)
     sim_lock(world);
     world->hosts[host].port_next = port - SIM_PORT_FIRST;
     sim_unlock(world);
-}
-
-bool sim_world_waiting(struct sim_world *world, uint32_t host, uint16_t port, uint64_t *bytes,
-                       uint64_t *bytes_max)
-{
-    assert(host < world->hosts_count);
-    sim_lock(world);
-    const struct sim_endpoint *endpoint = sim_port_owner(&world->hosts[host], port);
-    if (endpoint != NULL) {
-        const struct sim_queue *queue = &endpoint->paths[port - endpoint->paths[0].port].arrived;
-        *bytes = queue->bytes;
-        *bytes_max = queue->bytes_max;
-    }
-    sim_unlock(world);
-    return endpoint != NULL;
 }
 
 /* ---- world ----------------------------------------------------------------------------------------- */

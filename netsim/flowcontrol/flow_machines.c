@@ -11,7 +11,6 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
-#include "netsim/flowcontrol/link_rules.h"
 
 /* ---- pause frame ----------------------------------------------------------------------------------- */
 

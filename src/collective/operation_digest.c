@@ -12,7 +12,6 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
-#include "collective/operation_progress.h"
 #include "collective/reduce.h"
 #include "collective/schedule.h"
 #include "collective/schedules.h"
@@ -98,6 +97,33 @@ const char *lh_reduction_name(enum lh_reduction reduction)
 {
     static const char *const names[LH_REDUCTIONS] = {"sum", "prod", "min", "max", "avg"};
     return (unsigned)reduction < LH_REDUCTIONS ? names[reduction] : NULL;
+}
+
+const char *parts_collective_name(enum collective collective)
+{
+    switch (collective) {
+    case COLLECTIVE_GATHER:
+        return "gatherv";
+    case COLLECTIVE_SCATTER:
+        return "scatterv";
+    case COLLECTIVE_ALLTOALL:
+        return "alltoallv";
+    default:
+        return NULL;
+    }
+}
+
+const struct schedule *parts_schedule(enum collective collective)
+{
+    switch (collective) {
+    case COLLECTIVE_GATHER:
+        return &sequential_gather;
+    case COLLECTIVE_SCATTER:
+        return &sequential_scatter;
+    default:
+        assert(collective == COLLECTIVE_ALLTOALL);
+        return &pairwise_alltoall;
+    }
 }
 
 const char *lh_collective_schedule(const char *collective, uint32_t index)

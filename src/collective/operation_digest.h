@@ -32,6 +32,10 @@ enum call_form {
     CALL_COMPARE = 2, /* lh_compare(): of an all-gather, of digests */
     CALL_FORMS
 };
+/* "gatherv"; NULL: the collective has no v-variant. */
+const char *parts_collective_name(enum collective collective);
+/* The schedule of a v-variant: each part goes from its source to its destination at once. */
+const struct schedule *parts_schedule(enum collective collective);
 /* "gather", "gatherv"; of one that exists. */
 const char *call_name(enum collective collective, enum call_form form);
 /* The schedule of a collective by its name. NULL: there is none, and names[size] has those that there are. */

@@ -11,33 +11,6 @@
 
 /* ---- parts ----------------------------------------------------------------------------------------- */
 
-const char *parts_collective_name(enum collective collective)
-{
-    switch (collective) {
-    case COLLECTIVE_GATHER:
-        return "gatherv";
-    case COLLECTIVE_SCATTER:
-        return "scatterv";
-    case COLLECTIVE_ALLTOALL:
-        return "alltoallv";
-    default:
-        return NULL;
-    }
-}
-
-const struct schedule *parts_schedule(enum collective collective)
-{
-    switch (collective) {
-    case COLLECTIVE_GATHER:
-        return &sequential_gather;
-    case COLLECTIVE_SCATTER:
-        return &sequential_scatter;
-    default:
-        assert(collective == COLLECTIVE_ALLTOALL);
-        return &pairwise_alltoall;
-    }
-}
-
 /* ---- making them ------------------------------------------------------------------------------------- */
 
 static bool is_root(const struct parts_request *request)

@@ -60,11 +60,6 @@ size_t parts_memory(const struct parts_request *request);
  * range, or there are two different ones for its own part. */
 int parts_make(const struct parts_request *request, void *memory, struct parts *parts);
 
-/* "gatherv"; NULL: the collective has no v-variant. */
-const char *parts_collective_name(enum collective collective);
-/* The schedule of a v-variant: each part goes from its source to its destination at once. */
-const struct schedule *parts_schedule(enum collective collective);
-
 /* ---- layout ---------------------------------------------------------------------------------------- */
 
 /*

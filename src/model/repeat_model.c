@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/prng.h"
 #include "model/loss_model.h"
-#include "model/predictor.h"
 
 /* ---- series ---------------------------------------------------------------------------------------- */
 

@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "base/min_max.h"
-#include "sdr/sdr_context.h"
+#include "sdr/sdr_state.h"
 
 #define CLOSE_COPIES  3u /* a CLOSE may be lost; none is acknowledged */
 #define BUNDLE_COPIES 3u /* likewise */

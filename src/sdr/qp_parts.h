@@ -10,7 +10,7 @@
 #include "sdr/qp.h"
 #include "sdr/qp_path.h"
 #include "sdr/run_queue.h"
-#include "sdr/sdr_context.h"
+#include "sdr/sdr_state.h"
 
 /* Before its endpoint. Takes memory, which qp_rate_free() gives back. -LH_EINVAL, -LH_ENOMEM. */
 int qp_rate_create(struct sdr_qp *qp, const struct qp_plan *plan);

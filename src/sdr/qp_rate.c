@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/min_max.h"
 #include "history/path_history.h"
-#include "sdr/sdr_context.h"
+#include "sdr/sdr_state.h"
 #include "wire/roce_packet.h"
 
 #define PACE_CHANGE      16u /* a change by less than this part is not worth a system call */

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "sdr/qp.h"
 #include "sdr/qp_parts.h"
-#include "sdr/sdr_context.h"
+#include "sdr/sdr_state.h"
 #include "sdr/sdr_memory.h"
 
 static int check_recv(struct sdr_qp *qp, const struct sdr_recv_wr *wr)

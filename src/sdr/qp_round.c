@@ -7,7 +7,7 @@
 
 #include "base/min_max.h"
 #include "fabric/packet_pieces.h"
-#include "sdr/sdr_context.h"
+#include "sdr/sdr_state.h"
 
 #define OFFER_MORE 4u /* than the fabric took when it last refused some */
 /* A worker that is late is waited for that long, then twice as long each time: up to a millisecond. */

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/min_max.h"
 #include "sdr/qp.h"
-#include "sdr/sdr_context.h"
+#include "sdr/sdr_state.h"
 #include "sdr/sdr_driver.h"
 #include "sdr/sdr_memory.h"
 

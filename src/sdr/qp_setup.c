@@ -15,7 +15,8 @@
 #include "sdr/qp.h"
 #include "sdr/qp_parts.h"
 #include "sdr/qp_path.h"
-#include "sdr/sdr_context.h"
+#include "sdr/sdr_state.h"
+#include "sdr/sdr_worker.h"
 
 /* ---- qp create ------------------------------------------------------------------------------------- */
 

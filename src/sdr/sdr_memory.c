@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "sdr/qp.h"
-#include "sdr/sdr_context.h"
+#include "sdr/sdr_state.h"
 
 struct sdr_mr {
     struct sdr_context *context;

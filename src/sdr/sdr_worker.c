@@ -18,7 +18,7 @@
 #include "base/error.h"
 #include "sdr/qp_parts.h"
 #include "sdr/run_queue.h"
-#include "sdr/sdr_context.h"
+#include "sdr/sdr_state.h"
 #include "sdr/worker_sleep.h"
 
 /* ---- round ----------------------------------------------------------------------------------------- */
@@ -467,4 +467,46 @@ void worker_stop(struct worker *worker)
     close(worker->waker.fd);
     worker->waker.fd = -1;
     worker->started = false;
+}
+
+static void gates_enter(struct sdr_context *context)
+{
+    for (uint32_t i = 0; i < (context->worker_count ? context->worker_count : 1); i++)
+        gate_enter(&context->workers[i].gate);
+}
+
+static void gates_leave(struct sdr_context *context)
+{
+    for (uint32_t i = 0; i < (context->worker_count ? context->worker_count : 1); i++)
+        gate_leave(&context->workers[i].gate);
+}
+
+int context_add_qp(struct sdr_context *context, struct sdr_qp *qp)
+{
+    int error = 0;
+    pthread_mutex_lock(&context->lock);
+    if (context->qp_count == context->qps_max) {
+        error = lh_fail(LH_ERANGE, "context: limit of %u QPs reached", context->qps_max);
+    } else {
+        gates_enter(context);
+        qp->place = context->qp_count;
+        context->qps[context->qp_count++] = qp;
+        round_add_qp(context, qp);
+        gates_leave(context);
+    }
+    pthread_mutex_unlock(&context->lock);
+    return error;
+}
+
+void context_remove_qp(struct sdr_context *context, struct sdr_qp *qp)
+{
+    pthread_mutex_lock(&context->lock);
+    gates_enter(context);
+    assert(context->qps[qp->place] == qp);
+    context->qps[qp->place] = context->qps[--context->qp_count];
+    context->qps[qp->place]->place = qp->place;
+    round_remove_qp(context, qp);
+    qp_leave_keepalive_group(qp);
+    gates_leave(context);
+    pthread_mutex_unlock(&context->lock);
 }

@@ -17,29 +17,7 @@
 #include <longhaul/types.h>
 #include <sdr.h>
 
-#include "sdr/run_queue.h"
-#include "sdr/worker_sleep.h"
-
-struct sdr_context;
-
-struct worker {
-    struct sdr_context *context;
-    uint32_t index;
-    pthread_t thread;
-    bool started;
-    struct gate gate; /* held during a round */
-    struct waker waker;
-    _Atomic bool stop;
-
-    struct run_queue queue; /* of the QPs; each has an entry in each worker's */
-    /* The rest under the gate. */
-    struct turn_order turns; /* of the entries that were taken from there */
-    struct watch watch;
-    bool moved;         /* anything, in the last round */
-    uint32_t following; /* entries with descriptors that the next round serves in any case */
-    lh_time looked_ns;  /* at the descriptors */
-    struct coalesce_recent coalesce;
-};
+#include "sdr/sdr_state.h"
 
 /* What a round needs, with or without a thread. places: twice qps_max of the context, the caller's. */
 void worker_init(struct worker *worker, struct sdr_context *context, uint32_t index, struct due **places);
@@ -62,5 +40,9 @@ bool round_run(struct sdr_context *context, uint32_t index, uint32_t count, lh_t
 /* Under the gates of all workers: the QP has an entry in each worker's queue from then on, or in none. */
 void round_add_qp(struct sdr_context *context, struct sdr_qp *qp);
 void round_remove_qp(struct sdr_context *context, struct sdr_qp *qp);
+
+/* Adds a QP to the workers' rounds; removes it, and returns when no worker touches it any more. */
+int context_add_qp(struct sdr_context *context, struct sdr_qp *qp);
+void context_remove_qp(struct sdr_context *context, struct sdr_qp *qp);
 
 #endif

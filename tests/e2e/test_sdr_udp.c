@@ -25,7 +25,7 @@
 
 #include <longhaul/sdr_ext.h>
 
-#include "sdr/sdr_context.h"
+#include "sdr/sdr_state.h"
 
 #define CHANNELS      8u
 #define SLOTS_LOG     3u

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "sdr/sdr_context.h"
+#include "sdr/sdr_state.h"
 #include "sdr/sdr_driver.h"
 #include "support/sdr_pair.h"
 

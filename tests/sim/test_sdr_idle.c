@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "sdr/qp.h"
-#include "sdr/sdr_context.h"
+#include "sdr/sdr_state.h"
 #include "sdr/sdr_driver.h"
 #include "store/store.h"
 #include "support/sdr_pair.h"

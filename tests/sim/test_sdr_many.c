@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "netsim/fabric/sim_packets.h"
-#include "sdr/sdr_context.h"
+#include "sdr/sdr_state.h"
 #include "sdr/sdr_driver.h"
 
 #define PAIRS 500u

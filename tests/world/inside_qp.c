@@ -3,7 +3,7 @@
 
 #include "netsim/fabric/sim_endpoint.h"
 #include "sdr/qp.h"
-#include "sdr/sdr_context.h"
+#include "sdr/sdr_state.h"
 
 uint16_t inside_qp_ports(struct sdr_qp *qp, uint16_t *count)
 {

@@ -17,7 +17,6 @@
 
 #include "base/error.h"
 #include "fabric/fabric.h"
-#include "fabric/udp/udp_state.h"
 #include "wire/roce_packet.h"
 
 /* ---- address --------------------------------------------------------------------------------------- */

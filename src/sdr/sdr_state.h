@@ -1,5 +1,5 @@
 /*
- * sdr_context.h - a context: one fabric, its workers, its QPs and its memory.
+ * sdr_state.h - a context: one fabric, its workers, its QPs and its memory.
  *
  * Locks, in the order in which they may be taken: context->lock, the gates of the workers in ascending
  * order, qp->driver_lock, qp->lock, the gates of a QP's channels in ascending order, and inmost
@@ -9,8 +9,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_SDR_SDR_CONTEXT_H
-#define LH_SDR_SDR_CONTEXT_H
+#ifndef LH_SDR_SDR_STATE_H
+#define LH_SDR_SDR_STATE_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -20,12 +20,33 @@
 #include "fabric/fabric.h"
 #include "history/path_history.h"
 #include "sdr/rate_control.h"
-#include "sdr/sdr_worker.h"
+#include "sdr/run_queue.h"
 #include "sdr/worker_sleep.h"
 #include "store/store.h"
 
 #define CONTEXT_MEMORY_LISTS_LOG 8u
 #define CONTEXT_MEMORY_LISTS     (1u << CONTEXT_MEMORY_LISTS_LOG)
+
+struct sdr_context;
+
+struct worker {
+    struct sdr_context *context;
+    uint32_t index;
+    pthread_t thread;
+    bool started;
+    struct gate gate; /* held during a round */
+    struct waker waker;
+    _Atomic bool stop;
+
+    struct run_queue queue; /* of the QPs; each has an entry in each worker's */
+    /* The rest under the gate. */
+    struct turn_order turns; /* of the entries that were taken from there */
+    struct watch watch;
+    bool moved;         /* anything, in the last round */
+    uint32_t following; /* entries with descriptors that the next round serves in any case */
+    lh_time looked_ns;  /* at the descriptors */
+    struct coalesce_recent coalesce;
+};
 
 struct sdr_context {
     struct fabric *fabric;
@@ -55,9 +76,5 @@ struct sdr_context {
     uint32_t queues;       /* of workers: as many as there may be turns */
     struct worker *workers;
 };
-
-/* Adds a QP to the workers' rounds; removes it, and returns when no worker touches it any more. */
-int context_add_qp(struct sdr_context *context, struct sdr_qp *qp);
-void context_remove_qp(struct sdr_context *context, struct sdr_qp *qp);
 
 #endif

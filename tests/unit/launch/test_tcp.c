@@ -175,6 +175,18 @@ static void ipv4_of_an_ipv6_socket(void **state)
     close_ends(&ends);
 }
 
+/* Where the host has IPv6 the listener of all addresses takes both families. */
+static void ipv6_at_all_addresses(void **state)
+{
+    (void)state;
+    struct ends ends;
+    if (!open_ends(&ends, "[::1]:0", "[::1]"))
+        skip(); /* a host without IPv6 */
+    close_ends(&ends);
+    assert_true(open_ends(&ends, ":0", "[::1]"));
+    close_ends(&ends);
+}
+
 static void a_socket_without_a_peer(void **state)
 {
     (void)state;
@@ -248,17 +260,12 @@ static void a_peer_that_does_not_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hosts_and_ports),
-        cmocka_unit_test(room_of_hosts_and_ports),
-        cmocka_unit_test(descriptors_and_memory),
-        cmocka_unit_test(deadlines),
-        cmocka_unit_test(names_of_ipv4),
-        cmocka_unit_test(names_of_ipv6),
-        cmocka_unit_test(ipv4_of_an_ipv6_socket),
-        cmocka_unit_test(a_socket_without_a_peer),
-        cmocka_unit_test(where_nothing_listens),
-        cmocka_unit_test(bytes_come_in_parts),
-        cmocka_unit_test(a_peer_that_does_not_read),
+        cmocka_unit_test(hosts_and_ports),        cmocka_unit_test(room_of_hosts_and_ports),
+        cmocka_unit_test(descriptors_and_memory), cmocka_unit_test(deadlines),
+        cmocka_unit_test(names_of_ipv4),          cmocka_unit_test(names_of_ipv6),
+        cmocka_unit_test(ipv4_of_an_ipv6_socket), cmocka_unit_test(a_socket_without_a_peer),
+        cmocka_unit_test(ipv6_at_all_addresses),  cmocka_unit_test(where_nothing_listens),
+        cmocka_unit_test(bytes_come_in_parts),    cmocka_unit_test(a_peer_that_does_not_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -263,6 +263,24 @@ static void packets_that_do_not_count(void **state)
     end(&bench, 0, "");
 }
 
+/* While a packet may come there is no report; once all have come nothing is waited for. */
+static void a_report_waits_for_the_last(void **state)
+{
+    (void)state;
+    static const uint32_t first[] = {0}, last[] = {1};
+    const struct probe_message message = {.type = PROBE_END, .numbers = {1, 2, PROBE_DRAIN_MAX_NS}};
+    struct bench bench;
+    greet(&bench);
+    begin_round(&bench, 1, 2, 1);
+    send_data(&bench, 1, first, 1, 1);
+    say(&bench, &message);
+    assert_int_equal(tcp_wait(bench.tcp, false, tcp_deadline(50 * LH_NS_PER_MS)), -LH_ETIMEDOUT);
+    send_data(&bench, 1, last, 1, 1);
+    assert_int_equal(tcp_wait(bench.tcp, false, tcp_deadline(PROBE_DRAIN_MAX_NS / 2)), 0);
+    assert_int_equal(hear(&bench, PROBE_REPORT).numbers[PROBE_REPORT_RECEIVED], 2);
+    end(&bench, 0, "");
+}
+
 /* ---- clients that are not served, or not to the end -------------------------------------------------- */
 
 static void refuse(struct bench *bench, int result, const char *reason)

@@ -359,10 +359,15 @@ static void no_client(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(packets_are_answered),     cmocka_unit_test(all_in_order),
-        cmocka_unit_test(reordered_lost_and_twice), cmocka_unit_test(packets_that_do_not_count),
-        cmocka_unit_test(messages_out_of_turn),     cmocka_unit_test(greetings_that_are_none),
-        cmocka_unit_test(clients_that_leave),       cmocka_unit_test(no_client),
+        cmocka_unit_test(packets_are_answered),
+        cmocka_unit_test(all_in_order),
+        cmocka_unit_test(reordered_lost_and_twice),
+        cmocka_unit_test(packets_that_do_not_count),
+        cmocka_unit_test(a_report_waits_for_the_last),
+        cmocka_unit_test(messages_out_of_turn),
+        cmocka_unit_test(greetings_that_are_none),
+        cmocka_unit_test(clients_that_leave),
+        cmocka_unit_test(no_client),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

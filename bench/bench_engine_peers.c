@@ -292,10 +292,10 @@ static double jain_of(const double *seconds, uint32_t count)
 
 static double longest(const double *seconds, uint32_t count)
 {
-    double most = 0;
+    double maximum = 0;
     for (uint32_t i = 0; i < count; i++)
-        most = seconds[i] > most ? seconds[i] : most;
-    return most;
+        maximum = seconds[i] > maximum ? seconds[i] : maximum;
+    return maximum;
 }
 
 static void begin_pings(struct side *side, uint32_t wanted, pthread_t *thread)

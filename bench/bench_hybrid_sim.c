@@ -106,8 +106,8 @@ static struct times predict(const char *text, const struct point *point)
  * Repeats may, of a chunk that is lost again and again. */
 static uint32_t slots_for(const char *scheme, size_t segments)
 {
-    uint32_t slots = 8, most = strncmp(scheme, "ec:", 3) == 0 ? SLOTS_CODED : UINT32_MAX;
-    while (slots < 2 * segments && slots < most) /* data and parity */
+    uint32_t slots = 8, maximum = strncmp(scheme, "ec:", 3) == 0 ? SLOTS_CODED : UINT32_MAX;
+    while (slots < 2 * segments && slots < maximum) /* data and parity */
         slots *= 2;
     return slots;
 }

@@ -234,15 +234,15 @@ static double move_messages(const struct bench *bench, const struct point *point
 }
 
 /* How many of `runs` messages may be above the true percentile: the binomial's 2.5 % and 97.5 %. */
-static void above_range(unsigned runs, unsigned *least, unsigned *most)
+static void above_range(unsigned runs, unsigned *minimum, unsigned *maximum)
 {
     double chance = pow(TAIL, runs);
     double sum = chance;
-    *least = 0;
+    *minimum = 0;
     for (unsigned above = 0; above < runs; above++) {
         if (sum < 0.025)
-            *least = above + 1;
-        *most = above + 1;
+            *minimum = above + 1;
+        *maximum = above + 1;
         if (sum >= 0.975)
             return;
         chance *= (double)(runs - above) / (above + 1) * (1 - TAIL) / TAIL;
@@ -254,17 +254,17 @@ static struct times times_of(double *seconds, unsigned runs)
 {
     struct times times = {.mean = report_mean(seconds, runs)};
     double square = 0;
-    unsigned least = 0;
-    unsigned most = 0;
+    unsigned minimum = 0;
+    unsigned maximum = 0;
     for (unsigned i = 0; i < runs; i++)
         square += (seconds[i] - times.mean) * (seconds[i] - times.mean);
     times.mean_error = sqrt(square / runs / runs);
     qsort(seconds, runs, sizeof *seconds, report_compare);
-    above_range(runs, &least, &most);
+    above_range(runs, &minimum, &maximum);
     unsigned rank = (unsigned)ceil(TAIL * runs); /* nearest rank */
     times.tail = seconds[rank - 1];
-    times.tail_low = most < runs ? seconds[runs - 1 - most] : seconds[0];
-    times.tail_high = least > 0 ? seconds[runs - least] : INFINITY; /* too few to bound it */
+    times.tail_low = maximum < runs ? seconds[runs - 1 - maximum] : seconds[0];
+    times.tail_high = minimum > 0 ? seconds[runs - minimum] : INFINITY; /* too few to bound it */
     return times;
 }
 

@@ -319,10 +319,10 @@ static void send_burst(int fd, const struct sockaddr_in6 *to, const uint8_t *dat
     static struct mmsghdr messages[64];
     static struct iovec iov[64];
     static _Alignas(struct cmsghdr) uint8_t control[64][CMSG_SPACE(sizeof(uint16_t))];
-    const uint32_t most = 65000 / PACKET_BYTES;
+    const uint32_t maximum = 65000 / PACKET_BYTES;
     uint32_t count = 0;
     for (uint32_t left = packets; left > 0 && count < 64; count++) {
-        uint32_t together = left < most ? left : most;
+        uint32_t together = left < maximum ? left : maximum;
         left -= together;
         iov[count] = (struct iovec){(void *)(uintptr_t)data, (size_t)together * PACKET_BYTES};
         struct msghdr *header = &messages[count].msg_hdr;

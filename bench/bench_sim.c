@@ -179,20 +179,20 @@ static double run(const char *link_text, uint64_t warm, uint64_t packets, lh_tim
 }
 
 /* Two copies and two checksums a packet, through a buffer of so many packets. */
-static double reference(uint64_t on_the_way, uint64_t packets)
+static double reference(uint64_t in_flight, uint64_t packets)
 {
     size_t stride = MTU + 64;
     uint8_t *from = allocate((size_t)MTU * PACKETS);
     uint8_t *to = allocate((size_t)MTU * PACKETS);
-    uint8_t *between = allocate(stride * on_the_way);
-    memset(between, 1, stride * on_the_way);
+    uint8_t *between = allocate(stride * in_flight);
+    memset(between, 1, stride * in_flight);
     uint32_t sum = 0;
     double start = seconds();
     for (uint64_t i = 0; i < packets; i++) {
-        uint8_t *in = between + i % on_the_way * stride;
+        uint8_t *in = between + i % in_flight * stride;
         memcpy(in, from + i % PACKETS * MTU, MTU);
         sum ^= icrc_add(0, in, MTU);
-        const uint8_t *out = between + (i + 1) % on_the_way * stride;
+        const uint8_t *out = between + (i + 1) % in_flight * stride;
         sum ^= icrc_add(0, out, MTU);
         memcpy(to + i % PACKETS * MTU, out, MTU);
     }
@@ -204,19 +204,19 @@ static double reference(uint64_t on_the_way, uint64_t packets)
     return (double)packets / spent;
 }
 
-static void measure(FILE *json, const char *name, const char *link_text, uint64_t on_the_way,
+static void measure(FILE *json, const char *name, const char *link_text, uint64_t in_flight,
                     uint64_t packets)
 {
     lh_time virtual_ns;
-    double least = reference(on_the_way, packets);
-    double rate = run(link_text, on_the_way, packets, &virtual_ns);
+    double minimum = reference(in_flight, packets);
+    double rate = run(link_text, in_flight, packets, &virtual_ns);
     printf("%-24s %8.3f M packets/s   two copies and CRCs %8.3f   ratio %5.2f   %.1f Gbit/s\n", name,
-           rate / 1e6, least / 1e6, rate / least, rate * MTU * 8 / 1e9);
+           rate / 1e6, minimum / 1e6, rate / minimum, rate * MTU * 8 / 1e9);
     if (virtual_ns > 0)
         printf("%-24s %8.2f s of real time for a second of the link\n", "",
                (double)packets / rate / ((double)virtual_ns / 1e9));
     fflush(stdout);
-    report_line(json, name, rate / 1e6, "Mpackets/s", "two copies and two CRCs", least / 1e6, 1);
+    report_line(json, name, rate / 1e6, "Mpackets/s", "two copies and two CRCs", minimum / 1e6, 1);
 }
 
 int main(int argc, char **argv)

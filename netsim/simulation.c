@@ -95,7 +95,7 @@ static int build_flows(struct lh_netsim *simulation, const struct netsim_config 
 /* A packet's number is 31 bits, so that sums of two never wrap. */
 static int check_flows(const struct lh_netsim *simulation, const struct netsim_config *config)
 {
-    uint64_t most = (uint64_t)config->transport.payload_bytes << 31;
+    uint64_t maximum = (uint64_t)config->transport.payload_bytes << 31;
     bool has_pairs = config->transport.kind == NETSIM_XP || config->transport.one_queue_pair;
     if (has_pairs && simulation->graph.hosts > NETSIM_PAIRS_HOSTS_MAX)
         return lh_fail(LH_ERANGE,
@@ -104,7 +104,7 @@ static int check_flows(const struct lh_netsim *simulation, const struct netsim_c
                        simulation->graph.hosts, NETSIM_PAIRS_HOSTS_MAX);
     for (uint32_t i = 0; i < simulation->flows.count; i++) {
         uint64_t bytes = simulation->flows.flows[i].bytes;
-        if (bytes > most)
+        if (bytes > maximum)
             return lh_fail(LH_ERANGE,
                            "flow %u of %llu bytes: more than 2^31 packets of transport.payload = %u bytes "
                            "(shorten the flow or lengthen the packets)",

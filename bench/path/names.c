@@ -14,8 +14,8 @@
 #define FOLDER "/run/netns"
 
 static char named[PATH_ENDS][sizeof FOLDER + PATH_NAME_MAX + 8];
-static int keeper_pipe = -1;
-static pid_t keeper = -1;
+static int representative_pipe = -1;
+static pid_t keepalive_member = -1;
 
 static void remove_names(void)
 {
@@ -47,17 +47,17 @@ static _Noreturn void keep(int end)
     _exit(0);
 }
 
-static bool start_keeper(void)
+static bool start_representative(void)
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
         return false;
-    keeper = fork();
-    if (keeper == 0)
+    keepalive_member = fork();
+    if (keepalive_member == 0)
         keep(ends[0]);
     close(ends[0]);
-    keeper_pipe = ends[1];
-    return keeper > 0;
+    representative_pipe = ends[1];
+    return keepalive_member > 0;
 }
 
 static bool give_name(const struct path_end *end, const char *path)
@@ -106,7 +106,7 @@ bool path_names_open(const struct path_end end[PATH_ENDS], const char *name, cha
     }
     if (!done)
         snprintf(reason, size, "%s: %s", path, strerror(errno));
-    if (done && !start_keeper()) {
+    if (done && !start_representative()) {
         snprintf(reason, size, "a second process: %s", strerror(errno));
         done = false;
     }
@@ -117,10 +117,10 @@ bool path_names_open(const struct path_end end[PATH_ENDS], const char *name, cha
 
 void path_names_close(void)
 {
-    if (keeper <= 0)
+    if (keepalive_member <= 0)
         return;
-    close(keeper_pipe);
-    while (waitpid(keeper, NULL, 0) < 0 && errno == EINTR)
+    close(representative_pipe);
+    while (waitpid(keepalive_member, NULL, 0) < 0 && errno == EINTR)
         ;
-    keeper = -1;
+    keepalive_member = -1;
 }

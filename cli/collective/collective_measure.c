@@ -401,14 +401,14 @@ static double rounding(enum lh_type type)
 
 static bool float_is_right(const struct cli_call *call, size_t index, double got)
 {
-    double sum = 0, product = 1, least = INFINITY, most = -INFINITY, magnitude = 0;
+    double sum = 0, product = 1, minimum = INFINITY, maximum = -INFINITY, magnitude = 0;
     for (uint32_t rank = 0; rank < call->ranks; rank++) {
         double x = float_element(call, rank, index);
         sum += x;
         product *= x;
         magnitude += fabs(x);
-        least = fmin(least, x);
-        most = fmax(most, x);
+        minimum = fmin(minimum, x);
+        maximum = fmax(maximum, x);
     }
     /* Each addition rounds a partial sum, which is at most the sum of magnitudes; so does the division. */
     double error = call->ranks * rounding(call->type) * magnitude;
@@ -423,23 +423,23 @@ static bool float_is_right(const struct cli_call *call, size_t index, double got
     case LH_PROD:
         return got == product;
     case LH_MIN:
-        return got == least;
+        return got == minimum;
     default:
-        return got == most;
+        return got == maximum;
     }
 }
 
 static bool integer_is_right(const struct cli_call *call, size_t index, int64_t got)
 {
     uint64_t sum = 0, product = 1;
-    int64_t least = INT64_MAX, most = INT64_MIN;
+    int64_t minimum = INT64_MAX, maximum = INT64_MIN;
     for (uint32_t rank = 0; rank < call->ranks; rank++) {
         uint64_t x = integer_element(call, rank, index);
         int64_t value = truncated(call->type, x);
         sum += x;
         product *= x;
-        least = value < least ? value : least;
-        most = value > most ? value : most;
+        minimum = value < minimum ? value : minimum;
+        maximum = value > maximum ? value : maximum;
     }
     switch (call->reduction) {
     case LH_SUM:
@@ -449,9 +449,9 @@ static bool integer_is_right(const struct cli_call *call, size_t index, int64_t 
     case LH_PROD:
         return got == truncated(call->type, product);
     case LH_MIN:
-        return got == least;
+        return got == minimum;
     default:
-        return got == most;
+        return got == maximum;
     }
 }
 

@@ -130,13 +130,13 @@ static bool answer(struct transfer *t)
 }
 
 /* The offset that all receivers have reached. */
-static uint64_t least_offset(const struct transfer *t)
+static uint64_t min_offset(const struct transfer *t)
 {
-    uint64_t least = t->offer.size_bytes - t->offer.size_bytes % CLI_BLOCK_BYTES;
+    uint64_t minimum = t->offer.size_bytes - t->offer.size_bytes % CLI_BLOCK_BYTES;
     for (uint32_t rank = 1; rank < t->ranks; rank++)
-        if (t->all[rank].offset_bytes < least)
-            least = t->all[rank].offset_bytes;
-    return least - least % CLI_BLOCK_BYTES;
+        if (t->all[rank].offset_bytes < minimum)
+            minimum = t->all[rank].offset_bytes;
+    return minimum - minimum % CLI_BLOCK_BYTES;
 }
 
 /* Rank 0: the digest of what lies before the offset. */
@@ -158,7 +158,7 @@ static void read_start(struct transfer *t, uint64_t offset_bytes, uint8_t digest
 /* Where all go on: from where the slowest of an earlier try ended, if all have the same file. */
 static bool resume(struct transfer *t)
 {
-    uint64_t offset_bytes = least_offset(t);
+    uint64_t offset_bytes = min_offset(t);
     struct cli_file_message start = {0}, mine;
     uint8_t digest[CLI_DIGEST_BYTES] = {0};
     if (offset_bytes == 0)
@@ -180,7 +180,7 @@ static bool resume(struct transfer *t)
     mine.offset_bytes = same ? offset_bytes : 0;
     if (!agree(t, CLI_FILE_ANSWER, &mine))
         return false;
-    t->from_bytes = least_offset(t);
+    t->from_bytes = min_offset(t);
     if (t->source && t->from_bytes == 0)
         cli_digest_reset(&t->digest);
     return true;

@@ -514,14 +514,14 @@ void cli_site_progress_start(struct cli_site_progress *progress, struct lh_group
 void cli_site_progress_show(struct cli_site_progress *progress, const int64_t *positions)
 {
     for (uint32_t site = 0; site < progress->sites; site++)
-        progress->bars[site].least_bytes = progress->bars[site].progress.total_bytes;
+        progress->bars[site].min_bytes = progress->bars[site].progress.total_bytes;
     for (uint32_t rank = 1; progress->sites > 0 && rank < lh_group_size(progress->group); rank++) {
         struct cli_site_bar *bar = bar_of(progress, rank);
-        if ((uint64_t)positions[rank] < bar->least_bytes)
-            bar->least_bytes = (uint64_t)positions[rank];
+        if ((uint64_t)positions[rank] < bar->min_bytes)
+            bar->min_bytes = (uint64_t)positions[rank];
     }
     for (uint32_t site = 0; site < progress->sites; site++)
-        cli_progress_show(&progress->bars[site].progress, progress->bars[site].least_bytes);
+        cli_progress_show(&progress->bars[site].progress, progress->bars[site].min_bytes);
 }
 
 void cli_site_progress_clear(struct cli_site_progress *progress)

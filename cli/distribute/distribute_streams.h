@@ -164,7 +164,7 @@ uint64_t cli_incoming_end(struct cli_incoming *incoming, bool stopped);
 
 struct cli_site_bar {
     uint32_t site;
-    uint64_t least_bytes;
+    uint64_t min_bytes;
     char label[CLI_SITE_LABEL_MAX];
     struct cli_progress progress;
 };

@@ -49,10 +49,10 @@ int cli_block_ring_open(struct cli_block_ring *ring, struct lh_connection *conne
         return code;
     uint64_t blocks = (attr.window_bytes + CLI_BLOCK_BYTES - 1) / CLI_BLOCK_BYTES + CLI_RING_EXTRA;
     /* Requests for control messages are in flight as well. */
-    uint64_t most = LH_REQUESTS_MAX / 2;
+    uint64_t maximum = LH_REQUESTS_MAX / 2;
     *ring = (struct cli_block_ring){
         .connection = connection,
-        .blocks = (uint32_t)(blocks < most ? blocks : most),
+        .blocks = (uint32_t)(blocks < maximum ? blocks : maximum),
     };
     code = allocate(ring);
     if (!code)

@@ -36,14 +36,14 @@ static bool ends_with(const char *name, size_t bytes, const char *suffix)
 }
 
 /* Bytes of the characters that fit that many; of a name that is no text, so many bytes. */
-static size_t beginning(const char *name, size_t most)
+static size_t beginning(const char *name, size_t maximum)
 {
     size_t used = 0;
-    while (used < most) {
+    while (used < maximum) {
         size_t character = cli_utf8_bytes(name + used, strlen(name + used));
         if (!character)
-            return most;
-        if (used + character > most)
+            return maximum;
+        if (used + character > maximum)
             break;
         used += character;
     }

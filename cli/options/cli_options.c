@@ -248,7 +248,7 @@ static int cli_option_value(const struct cli_option *option, const char *text)
 /* Words are compared up to this length. */
 #define CLI_SUGGEST_MAX 32
 
-static unsigned least(unsigned a, unsigned b, unsigned c)
+static unsigned minimum(unsigned a, unsigned b, unsigned c)
 {
     unsigned smaller = a < b ? a : b;
     return smaller < c ? smaller : c;
@@ -266,7 +266,7 @@ unsigned cli_distance(const char *one, const char *other)
         for (size_t column = 1; column <= columns; column++) {
             unsigned replaced = diagonal + (one[row - 1] != other[column - 1]);
             diagonal = line[column];
-            line[column] = least(replaced, diagonal + 1, line[column - 1] + 1);
+            line[column] = minimum(replaced, diagonal + 1, line[column - 1] + 1);
         }
     }
     return line[columns];

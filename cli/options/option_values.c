@@ -234,14 +234,14 @@ void cli_loss_format(double loss, char *out, size_t size)
 
 static int parse_size(const char *option, const char *text, uint64_t max_bytes, uint64_t *bytes)
 {
-    char most[LH_FORMAT_MAX];
+    char maximum[LH_FORMAT_MAX];
     uint64_t parsed;
     int code = lh_parse_size(text, &parsed);
     if (code)
         return cli_misused("--%s %s", option, lh_last_error());
-    lh_format_size(max_bytes, most, sizeof most);
+    lh_format_size(max_bytes, maximum, sizeof maximum);
     if (!parsed || parsed > max_bytes)
-        return cli_misused("--%s %s: out of range (1B to %s)", option, text, most);
+        return cli_misused("--%s %s: out of range (1B to %s)", option, text, maximum);
     *bytes = parsed;
     return CLI_PROCEED;
 }

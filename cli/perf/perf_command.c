@@ -605,14 +605,14 @@ static int check_json(const char *path)
 
 static int check_memory(const struct cli_perf_order *order)
 {
-    char size[LH_FORMAT_MAX], most[LH_FORMAT_MAX];
+    char size[LH_FORMAT_MAX], maximum[LH_FORMAT_MAX];
     for (unsigned i = 0; i < order->sizes.count; i++) {
         if (order->sizes.bytes[i] * order->in_flight <= CLI_PERF_MEMORY_MAX)
             continue;
         lh_format_size(order->sizes.bytes[i], size, sizeof size);
-        lh_format_size(CLI_PERF_MEMORY_MAX, most, sizeof most);
+        lh_format_size(CLI_PERF_MEMORY_MAX, maximum, sizeof maximum);
         return cli_misused("--in-flight %" PRIu32 ": messages of %s exceed the %s that a server allocates",
-                           order->in_flight, size, most);
+                           order->in_flight, size, maximum);
     }
     return CLI_PROCEED;
 }

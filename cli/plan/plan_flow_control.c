@@ -35,18 +35,18 @@ struct cli_flow_order {
     const char *json;         /* NULL: not asked for */
 };
 
-#define CLI_FLOW_WAYS     4
+#define CLI_FLOW_METHODS  4
 #define CLI_FLOW_RISK_MAX 160
 
 /* One way of flow control on that link. */
-struct cli_flow_way {
+struct cli_flow_method {
     const char *name;
     uint64_t buffer_bytes;   /* that it needs */
-    uint64_t least_bytes;    /* with less it is not run: the simulator refuses it, too */
+    uint64_t min_bytes;      /* with less it is not run: the simulator refuses it, too */
     uint64_t xoff_bytes;     /* 0: it has none */
     uint64_t headroom_bytes; /* of the buffer: for what comes after the signal */
     uint64_t signal_bytes;   /* comes at most, beyond the buffer, for a signal that is lost */
-    /* With the buffer there is, at worst; NAN: not asked, or less than least_bytes. */
+    /* With the buffer there is, at worst; NAN: not asked, or less than min_bytes. */
     double lost_bytes;            /* when the way out stops for long */
     double idle_s;                /* of the way out, when it goes on */
     double rate_share;            /* of what the way out takes, at the constant rate that is worst */
@@ -56,10 +56,10 @@ struct cli_flow_way {
 enum { WAY_PFC, WAY_BIFROST, WAY_CREDITS, WAY_SWING };
 
 /* Nothing is known of a buffer there is. */
-static struct cli_flow_way way_of(const char *name, uint64_t buffer, uint64_t least, uint64_t xoff,
-                                  uint64_t headroom)
+static struct cli_flow_method method_of(const char *name, uint64_t buffer, uint64_t minimum, uint64_t xoff,
+                                        uint64_t headroom)
 {
-    return (struct cli_flow_way){name, buffer, least, xoff, headroom, 0, NAN, NAN, NAN, ""};
+    return (struct cli_flow_method){name, buffer, minimum, xoff, headroom, 0, NAN, NAN, NAN, ""};
 }
 
 /* Bifrost as it is planned. */
@@ -87,15 +87,15 @@ static struct lh_bifrost_config cli_flow_bifrost(const struct cli_flow_order *or
 
 /* Each slot under way may have let a packet through. While the delay grows pauses come further apart than
  * slots; a guard of one slot ends that. */
-static struct cli_flow_way bifrost_way(const struct cli_flow_order *order,
-                                       const struct lh_flow_needs *needs)
+static struct cli_flow_method bifrost_method(const struct cli_flow_order *order,
+                                             const struct lh_flow_needs *needs)
 {
     const struct lh_bifrost_config config = cli_flow_bifrost(order, needs);
-    uint64_t least = config.buffer_bytes + config.headroom_bytes;
+    uint64_t minimum = config.buffer_bytes + config.headroom_bytes;
     uint64_t buffer = needs->bifrost_buffer_bytes + lh_bifrost_guard_headroom(&config);
     if (order->guard_slots != 1)
         buffer += (uint64_t)((double)order->drift_ns * (double)order->link.rate_bps / 8e9);
-    return way_of("Bifrost", buffer, least, 0, buffer - needs->bifrost_h_bytes);
+    return method_of("Bifrost", buffer, minimum, 0, buffer - needs->bifrost_h_bytes);
 }
 
 static double short_of(uint64_t needed, uint64_t given)
@@ -121,56 +121,56 @@ static double credits_rate_share(uint64_t buffer, uint64_t needed, uint32_t mtu_
     return fmin(1, (double)(packets * blocks * LH_CBFC_BLOCK_BYTES) / (double)needed);
 }
 
-static void pfc_with_buffer(struct cli_flow_way *way, const struct lh_flow_needs *needs,
+static void pfc_with_buffer(struct cli_flow_method *method, const struct lh_flow_needs *needs,
                             const struct cli_flow_order *order)
 {
     uint64_t xoff = order->buffer_bytes - needs->pfc_headroom_bytes;
-    way->lost_bytes = 0;
-    way->idle_s = 8 * short_of(needs->pfc_xoff_bytes, xoff) / (double)order->link.rate_bps;
-    way->rate_share = pfc_rate_share(xoff, needs->pfc_headroom_bytes);
+    method->lost_bytes = 0;
+    method->idle_s = 8 * short_of(needs->pfc_xoff_bytes, xoff) / (double)order->link.rate_bps;
+    method->rate_share = pfc_rate_share(xoff, needs->pfc_headroom_bytes);
 }
 
 /* PFC idles for what the threshold lacks when a stop ends. Bifrost loses what slips past pauses and finds no
  * headroom. Credits grant only what there is room for, and so carry a part of the rate. A relay that passes
  * pauses on has no limit but its buffer. */
-static void with_buffer(struct cli_flow_way *way, const struct lh_flow_needs *needs,
+static void with_buffer(struct cli_flow_method *method, const struct lh_flow_needs *needs,
                         const struct cli_flow_order *order, unsigned number)
 {
-    if (order->buffer_bytes < way->least_bytes)
+    if (order->buffer_bytes < method->min_bytes)
         return;
-    way->lost_bytes = short_of(way->buffer_bytes, order->buffer_bytes);
-    way->idle_s = 0;
-    way->rate_share = 1;
+    method->lost_bytes = short_of(method->buffer_bytes, order->buffer_bytes);
+    method->idle_s = 0;
+    method->rate_share = 1;
     if (number == WAY_PFC)
-        pfc_with_buffer(way, needs, order);
+        pfc_with_buffer(method, needs, order);
     if (number != WAY_CREDITS)
         return;
-    way->lost_bytes = 0;
-    way->rate_share =
+    method->lost_bytes = 0;
+    method->rate_share =
         credits_rate_share(order->buffer_bytes, needs->cbfc_buffer_bytes, order->link.mtu_bytes);
 }
 
 /* A pause has at most 65,535 quanta. Where it is refreshed before it ends, a lost one lets through
  * what the link carries in that time, whatever its rate. A guard has its headroom. */
 static void lost_signals(const struct cli_flow_order *order, const struct lh_flow_needs *needs,
-                         struct cli_flow_way ways[CLI_FLOW_WAYS])
+                         struct cli_flow_method methods[CLI_FLOW_METHODS])
 {
     uint64_t slot_bytes = (needs->bifrost_h_bytes - needs->bdp_bytes - LH_PFC_QUANTUM_BYTES) / 2;
-    ways[WAY_PFC].signal_bytes = ways[WAY_SWING].signal_bytes =
+    methods[WAY_PFC].signal_bytes = methods[WAY_SWING].signal_bytes =
         (uint64_t)LH_PFC_QUANTA_MAX * LH_PFC_QUANTUM_BYTES;
-    ways[WAY_BIFROST].signal_bytes = order->guard_slots != 0 ? 0 : slot_bytes;
+    methods[WAY_BIFROST].signal_bytes = order->guard_slots != 0 ? 0 : slot_bytes;
 }
 
 static void put_risks(const struct cli_flow_order *order, const struct lh_flow_needs *needs,
-                      struct cli_flow_way ways[CLI_FLOW_WAYS])
+                      struct cli_flow_method methods[CLI_FLOW_METHODS])
 {
     char time[LH_FORMAT_MAX], reach[LH_FORMAT_MAX];
     lh_format_time(2e-9 * (double)order->link.delay_ns, time, sizeof time);
-    snprintf(ways[WAY_PFC].risk, sizeof ways[WAY_PFC].risk,
+    snprintf(methods[WAY_PFC].risk, sizeof methods[WAY_PFC].risk,
              "less headroom loses packets; a lower xoff leaves the output idle for up to %s after a pause",
              time);
     snprintf(
-        ways[WAY_BIFROST].risk, sizeof ways[WAY_BIFROST].risk,
+        methods[WAY_BIFROST].risk, sizeof methods[WAY_BIFROST].risk,
         order->guard_slots != 0
             ? "lost frames cause no overflow, and stop the link for their slots; frames take %.3f %% of "
               "the reverse direction"
@@ -178,45 +178,47 @@ static void put_risks(const struct cli_flow_order *order, const struct lh_flow_n
               "%.3f %% of the reverse direction",
         100 * needs->bifrost_pause_share);
     lh_format_time(1e-9 * (double)needs->cbfc_reach_ns, reach, sizeof reach);
-    snprintf(ways[WAY_CREDITS].risk, sizeof ways[WAY_CREDITS].risk,
+    snprintf(methods[WAY_CREDITS].risk, sizeof methods[WAY_CREDITS].risk,
              needs->cbfc_fits_12_bits
                  ? "less buffer, lower rate; InfiniBand's 12 bits suffice up to %s one way: this link"
                  : "less buffer, lower rate; InfiniBand's 12 bits suffice up to %s one way: not this link",
              reach);
-    snprintf(ways[WAY_SWING].risk, sizeof ways[WAY_SWING].risk,
+    snprintf(methods[WAY_SWING].risk, sizeof methods[WAY_SWING].risk,
              "a relay with the buffer at each end; modelled with pauses relayed at once");
 }
 
 /* In place of the risk. */
-static void put_refusals(const struct cli_flow_order *order, struct cli_flow_way ways[CLI_FLOW_WAYS])
+static void put_refusals(const struct cli_flow_order *order,
+                         struct cli_flow_method methods[CLI_FLOW_METHODS])
 {
-    static const char *const causes[CLI_FLOW_WAYS] = {
+    static const char *const causes[CLI_FLOW_METHODS] = {
         [WAY_PFC] = "all of it is headroom",
         [WAY_BIFROST] = "H is a BDP, two slots and a quantum",
         [WAY_CREDITS] = "less than a packet",
         [WAY_SWING] = "less than a packet",
     };
-    for (unsigned i = 0; i < CLI_FLOW_WAYS; i++)
-        if (order->buffer_bytes != 0 && order->buffer_bytes < ways[i].least_bytes)
-            snprintf(ways[i].risk, sizeof ways[i].risk,
+    for (unsigned i = 0; i < CLI_FLOW_METHODS; i++)
+        if (order->buffer_bytes != 0 && order->buffer_bytes < methods[i].min_bytes)
+            snprintf(methods[i].risk, sizeof methods[i].risk,
                      "%" PRIu64 " bytes: %s (at least %" PRIu64 " bytes)", order->buffer_bytes, causes[i],
-                     ways[i].least_bytes);
+                     methods[i].min_bytes);
 }
 
-static void cli_flow_ways(const struct cli_flow_order *order, const struct lh_flow_needs *needs,
-                          struct cli_flow_way ways[CLI_FLOW_WAYS])
+static void cli_flow_methods(const struct cli_flow_order *order, const struct lh_flow_needs *needs,
+                             struct cli_flow_method methods[CLI_FLOW_METHODS])
 {
     uint64_t packet = order->link.mtu_bytes;
-    ways[WAY_PFC] = way_of("PFC", needs->pfc_buffer_bytes, needs->pfc_headroom_bytes + 1,
-                           needs->pfc_xoff_bytes, needs->pfc_headroom_bytes);
-    ways[WAY_BIFROST] = bifrost_way(order, needs);
-    ways[WAY_CREDITS] = way_of("credits", needs->cbfc_buffer_bytes, packet + LH_CBFC_BLOCK_BYTES, 0, 0);
-    ways[WAY_SWING] = way_of("SWING", needs->swing_relay_bytes, packet, 0, needs->swing_relay_bytes);
-    for (unsigned i = 0; order->buffer_bytes != 0 && i < CLI_FLOW_WAYS; i++)
-        with_buffer(&ways[i], needs, order, i);
-    lost_signals(order, needs, ways);
-    put_risks(order, needs, ways);
-    put_refusals(order, ways);
+    methods[WAY_PFC] = method_of("PFC", needs->pfc_buffer_bytes, needs->pfc_headroom_bytes + 1,
+                                 needs->pfc_xoff_bytes, needs->pfc_headroom_bytes);
+    methods[WAY_BIFROST] = bifrost_method(order, needs);
+    methods[WAY_CREDITS] =
+        method_of("credits", needs->cbfc_buffer_bytes, packet + LH_CBFC_BLOCK_BYTES, 0, 0);
+    methods[WAY_SWING] = method_of("SWING", needs->swing_relay_bytes, packet, 0, needs->swing_relay_bytes);
+    for (unsigned i = 0; order->buffer_bytes != 0 && i < CLI_FLOW_METHODS; i++)
+        with_buffer(&methods[i], needs, order, i);
+    lost_signals(order, needs, methods);
+    put_risks(order, needs, methods);
+    put_refusals(order, methods);
 }
 
 /* ---- flow control ---------------------------------------------------------------------------------- */
@@ -282,34 +284,34 @@ static const struct cli_column columns_with[] = {
     {"rate", 6, false},     {NULL, 0, false},
 };
 
-static void print_way(const struct cli_table *table, const struct cli_flow_way *way, uint64_t bdp_bytes,
-                      bool asked)
+static void print_method(const struct cli_table *table, const struct cli_flow_method *method,
+                         uint64_t bdp_bytes, bool asked)
 {
     struct cli_cell cells[CLI_COLUMNS_MAX] = {0};
-    snprintf(cells[0].text, sizeof cells[0].text, "%s", way->name);
-    put_size(&cells[1], (double)way->buffer_bytes);
-    snprintf(cells[2].text, sizeof cells[2].text, "%.2f", (double)way->buffer_bytes / (double)bdp_bytes);
-    if (way->xoff_bytes)
-        put_size(&cells[3], (double)way->xoff_bytes);
-    if (way->headroom_bytes)
-        put_size(&cells[4], (double)way->headroom_bytes);
-    put_size(&cells[5], (double)way->signal_bytes);
-    if (asked && isnan(way->lost_bytes)) {
+    snprintf(cells[0].text, sizeof cells[0].text, "%s", method->name);
+    put_size(&cells[1], (double)method->buffer_bytes);
+    snprintf(cells[2].text, sizeof cells[2].text, "%.2f", (double)method->buffer_bytes / (double)bdp_bytes);
+    if (method->xoff_bytes)
+        put_size(&cells[3], (double)method->xoff_bytes);
+    if (method->headroom_bytes)
+        put_size(&cells[4], (double)method->headroom_bytes);
+    put_size(&cells[5], (double)method->signal_bytes);
+    if (asked && isnan(method->lost_bytes)) {
         for (unsigned i = 6; i < 9; i++)
             snprintf(cells[i].text, sizeof cells[i].text, "-");
     } else if (asked) {
-        put_size(&cells[6], way->lost_bytes);
-        cells[6].colour = way->lost_bytes > 0 ? CLI_RED : CLI_PLAIN;
-        lh_format_time(way->idle_s, cells[7].text, sizeof cells[7].text);
-        cells[7].colour = way->idle_s > 0 ? CLI_YELLOW : CLI_PLAIN;
-        snprintf(cells[8].text, sizeof cells[8].text, "%.0f %%", floor(100 * way->rate_share));
-        cells[8].colour = way->rate_share < 1 ? CLI_YELLOW : CLI_PLAIN;
+        put_size(&cells[6], method->lost_bytes);
+        cells[6].colour = method->lost_bytes > 0 ? CLI_RED : CLI_PLAIN;
+        lh_format_time(method->idle_s, cells[7].text, sizeof cells[7].text);
+        cells[7].colour = method->idle_s > 0 ? CLI_YELLOW : CLI_PLAIN;
+        snprintf(cells[8].text, sizeof cells[8].text, "%.0f %%", floor(100 * method->rate_share));
+        cells[8].colour = method->rate_share < 1 ? CLI_YELLOW : CLI_PLAIN;
     }
     cli_table_row(table, cells);
 }
 
 static void print_all(const struct cli_flow_order *order, const struct lh_flow_needs *needs,
-                      const struct cli_flow_way *ways)
+                      const struct cli_flow_method *methods)
 {
     char rate[LH_FORMAT_MAX], delay[LH_FORMAT_MAX], bdp[LH_FORMAT_MAX], slot[LH_FORMAT_MAX];
     struct cli_table table = {order->buffer_bytes ? columns_with : columns, stdout, "  ",
@@ -322,11 +324,11 @@ static void print_all(const struct cli_flow_order *order, const struct lh_flow_n
            delay, bdp, slot, order->link.mtu_bytes);
     cli_table_titles(&table);
     cli_table_rule(&table);
-    for (unsigned i = 0; i < CLI_FLOW_WAYS; i++)
-        print_way(&table, &ways[i], needs->bdp_bytes, order->buffer_bytes != 0);
+    for (unsigned i = 0; i < CLI_FLOW_METHODS; i++)
+        print_method(&table, &methods[i], needs->bdp_bytes, order->buffer_bytes != 0);
     printf("\n");
-    for (unsigned i = 0; i < CLI_FLOW_WAYS; i++)
-        printf("  %-8s  %s\n", ways[i].name, ways[i].risk);
+    for (unsigned i = 0; i < CLI_FLOW_METHODS; i++)
+        printf("  %-8s  %s\n", methods[i].name, methods[i].risk);
     printf(
         "\n  Lost signal: bytes beyond the buffer after one lost pause; with PFC and SWING if pauses are\n"
         "  refreshed before they end, else all that the sender has.\n");
@@ -342,24 +344,24 @@ static void print_all(const struct cli_flow_order *order, const struct lh_flow_n
 
 /* ---- JSON -------------------------------------------------------------------------------------------- */
 
-static void put_way(struct cli_json *json, const struct cli_flow_way *way)
+static void put_method(struct cli_json *json, const struct cli_flow_method *method)
 {
     cli_json_open(json, NULL, '{');
-    cli_json_text(json, "way", way->name);
-    cli_json_count(json, "buffer_bytes", way->buffer_bytes);
-    cli_json_count(json, "least_buffer_bytes", way->least_bytes);
-    cli_json_count(json, "xoff_bytes", way->xoff_bytes);
-    cli_json_count(json, "headroom_bytes", way->headroom_bytes);
-    cli_json_count(json, "lost_signal_bytes", way->signal_bytes);
-    cli_json_number(json, "lost_bytes", way->lost_bytes);
-    cli_json_number(json, "idle_s", way->idle_s);
-    cli_json_number(json, "rate_share", way->rate_share);
-    cli_json_text(json, "risk", way->risk);
+    cli_json_text(json, "way", method->name);
+    cli_json_count(json, "buffer_bytes", method->buffer_bytes);
+    cli_json_count(json, "least_buffer_bytes", method->min_bytes);
+    cli_json_count(json, "xoff_bytes", method->xoff_bytes);
+    cli_json_count(json, "headroom_bytes", method->headroom_bytes);
+    cli_json_count(json, "lost_signal_bytes", method->signal_bytes);
+    cli_json_number(json, "lost_bytes", method->lost_bytes);
+    cli_json_number(json, "idle_s", method->idle_s);
+    cli_json_number(json, "rate_share", method->rate_share);
+    cli_json_text(json, "risk", method->risk);
     cli_json_close(json, '}');
 }
 
 static void put_all(FILE *out, const struct cli_flow_order *order, const struct lh_flow_needs *needs,
-                    const struct cli_flow_way *ways)
+                    const struct cli_flow_method *methods)
 {
     struct cli_json json = {.out = out};
     cli_json_open(&json, NULL, '{');
@@ -377,8 +379,8 @@ static void put_all(FILE *out, const struct cli_flow_order *order, const struct 
     cli_json_number(&json, "bifrost_pause_share", needs->bifrost_pause_share);
     cli_json_number(&json, "cbfc_reach_s", 1e-9 * (double)needs->cbfc_reach_ns);
     cli_json_open(&json, "ways", '[');
-    for (unsigned i = 0; i < CLI_FLOW_WAYS; i++)
-        put_way(&json, &ways[i]);
+    for (unsigned i = 0; i < CLI_FLOW_METHODS; i++)
+        put_method(&json, &methods[i]);
     cli_json_close(&json, ']');
     cli_json_close(&json, '}');
     cli_json_end(&json);
@@ -389,25 +391,25 @@ static void put_all(FILE *out, const struct cli_flow_order *order, const struct 
 static int carry_out(const struct cli_flow_order *order)
 {
     struct lh_flow_needs needs;
-    struct cli_flow_way ways[CLI_FLOW_WAYS];
+    struct cli_flow_method methods[CLI_FLOW_METHODS];
     if (lh_flow_needs(&order->link, &needs))
         return cli_misused("%s", lh_last_error());
     int status = check(order, &needs);
     if (status != CLI_PROCEED)
         return status;
-    cli_flow_ways(order, &needs, ways);
+    cli_flow_methods(order, &needs, methods);
     if (!order->json || strcmp(order->json, "-") != 0)
-        print_all(order, &needs, ways);
+        print_all(order, &needs, methods);
     if (!order->json)
         return CLI_EXIT_OK;
     if (!strcmp(order->json, "-")) {
-        put_all(stdout, order, &needs, ways);
+        put_all(stdout, order, &needs, methods);
         return CLI_EXIT_OK;
     }
     FILE *out = cli_result_open("--json ", order->json);
     if (!out)
         return CLI_EXIT_FAILED;
-    put_all(out, order, &needs, ways);
+    put_all(out, order, &needs, methods);
     status = cli_result_close("--json ", order->json, out);
     return status == CLI_PROCEED ? CLI_EXIT_OK : status;
 }

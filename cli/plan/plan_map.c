@@ -157,13 +157,13 @@ static void put_colour(FILE *script, const struct colour *end, double share)
 /* One difference is as strong up as down. */
 static void put_scale(FILE *script, struct extent extent)
 {
-    double most = -extent.from > extent.to ? -extent.from : extent.to;
+    double maximum = -extent.from > extent.to ? -extent.from : extent.to;
     fprintf(script, "set palette defined (%d ", extent.from);
-    put_colour(script, &slower, -extent.from / most);
+    put_colour(script, &slower, -extent.from / maximum);
     fputs(", 0 ", script);
     put_colour(script, &same, 1);
     fprintf(script, ", %d ", extent.to);
-    put_colour(script, &faster, extent.to / most);
+    put_colour(script, &faster, extent.to / maximum);
     fprintf(script, ")\nset cbrange [%d:%d]\nset cbtics (", extent.from, extent.to);
     for (int i = extent.from; i <= extent.to; i++)
         fprintf(script, "%s'%s%g' %d", i > extent.from ? ", " : "", i < 0 ? "1/" : "", ldexp(1, abs(i)), i);

@@ -24,7 +24,7 @@
 struct member {
     const char *name;
     size_t offset; /* of a double in struct cli_link_file */
-    double least, below;
+    double minimum, below;
     const char *range;
 };
 
@@ -59,7 +59,7 @@ static int take(struct cli_link_file *link, const struct member *member, const s
         return 0;
     if (value->kind != CLI_JSON_NUMBER)
         return refuse(wrong, member->name, "invalid number");
-    if (value->number < member->least || value->number >= member->below) {
+    if (value->number < member->minimum || value->number >= member->below) {
         snprintf(wrong, CLI_LINK_FILE_WRONG_MAX, "%s %g: out of range (%s)", member->name, value->number,
                  member->range);
         return -1;
@@ -146,11 +146,12 @@ static double read_number(const char *text, const char *unit)
     return isnan(read) || strcmp(end, unit) != 0 || strpbrk(text, "xX") ? NAN : read;
 }
 
-static int take_number(const char *option, const char *text, const char *unit, double most, double *value)
+static int take_number(const char *option, const char *text, const char *unit, double maximum,
+                       double *value)
 {
     double read = read_number(text, unit);
-    if (!(read >= 0 && read <= most))
-        return cli_misused("--%s %s: out of range (0 to %g%s)", option, text, most, unit);
+    if (!(read >= 0 && read <= maximum))
+        return cli_misused("--%s %s: out of range (0 to %g%s)", option, text, maximum, unit);
     *value = read;
     return CLI_PROCEED;
 }

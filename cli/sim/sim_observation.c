@@ -170,15 +170,15 @@ int cli_operations_collect(struct cli_operations *operations, const struct lh_ne
 {
     struct lh_netsim_flow flow;
     uint64_t flows = lh_netsim_flows_count(simulation), start_ps, end_ps = 0, before_ps = 0;
-    size_t most = 0;
+    size_t maximum = 0;
     *operations = (struct cli_operations){0};
     for (uint64_t i = 0; i < flows && !lh_netsim_flow(simulation, i, &flow); i++)
         if (flow.operation != UINT32_MAX)
-            most = flow.operation + 1;
-    operations->seconds = most ? calloc(most, sizeof *operations->seconds) : NULL;
-    if (most && !operations->seconds)
+            maximum = flow.operation + 1;
+    operations->seconds = maximum ? calloc(maximum, sizeof *operations->seconds) : NULL;
+    if (maximum && !operations->seconds)
         return -LH_ENOMEM;
-    for (uint64_t next = 0; operations->count < most; before_ps = end_ps) {
+    for (uint64_t next = 0; operations->count < maximum; before_ps = end_ps) {
         next = next_operation(simulation, next, &start_ps, &end_ps);
         if (end_ps == UINT64_MAX)
             break;

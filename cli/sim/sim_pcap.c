@@ -205,15 +205,15 @@ void cli_pcap_packet(FILE *file, const struct lh_netsim_packet *packet, uint32_t
 {
     uint8_t room[CLI_PCAP_SNAP], record_room[CLI_PCAP_RECORD_HEADER];
     struct bytes bytes = {room, 0}, record = {record_room, 0};
-    uint32_t least = LH_PFC_FRAME_BYTES;
+    uint32_t minimum = LH_PFC_FRAME_BYTES;
     if (packet->kind == LH_NETSIM_CREDIT)
         return; /* there is none on Ethernet */
     if (packet->kind == LH_NETSIM_PAUSE || packet->kind == LH_NETSIM_RESUME)
         put_pfc(&bytes, packet);
     else
-        least = put_roce(&bytes, packet, header_bytes);
+        minimum = put_roce(&bytes, packet, header_bytes);
     /* The length of the simulator, unless that is shorter than what the headers alone need. */
-    uint32_t length = packet->wire_bytes > least ? packet->wire_bytes : least;
+    uint32_t length = packet->wire_bytes > minimum ? packet->wire_bytes : minimum;
     uint32_t kept = full ? length : (uint32_t)bytes.count;
     little32(&record, (uint32_t)(packet->at_ps / PS_PER_S));
     little32(&record, (uint32_t)(packet->at_ps % PS_PER_S / PS_PER_NS));

@@ -121,7 +121,7 @@ struct layout {
 
 static struct layout find_layout(const struct cli_sim_results *results, bool rates, unsigned panels)
 {
-    unsigned seen = 0, longest = 0, most = 0;
+    unsigned seen = 0, longest = 0, maximum = 0;
     uint64_t names = 0;
     struct layout layout = {.shared = true, .panels = panels};
     layout.panel_height = panels > 1 ? PANEL_HEIGHT : ALONE_HEIGHT;
@@ -132,11 +132,11 @@ static struct layout find_layout(const struct cli_sim_results *results, bool rat
         layout.shared &= !seen++ || shape->names == names;
         names = shape->names;
         longest = shape->longest > longest ? shape->longest : longest;
-        most = shape->columns > most ? shape->columns : most;
+        maximum = shape->columns > maximum ? shape->columns : maximum;
     }
-    most = most < LINES_MAX ? most : LINES_MAX;
+    maximum = maximum < LINES_MAX ? maximum : LINES_MAX;
     /* One line needs its name, too. */
-    layout.legend = cli_gnuplot_legend(RIGHT - LEFT, most > 1 ? most : 2, longest);
+    layout.legend = cli_gnuplot_legend(RIGHT - LEFT, maximum > 1 ? maximum : 2, longest);
     unsigned panel = layout.panel_height + (layout.shared ? 0 : layout.legend.height);
     layout.height =
         TITLE_HEIGHT + panels * panel + AXIS_HEIGHT + (layout.shared ? layout.legend.height : 0);
@@ -206,16 +206,16 @@ static void put_panels(FILE *script, const struct cli_sim_results *results, cons
 /* The title, also when only the first points, or links, are shown. */
 static void make_title(const struct cli_sim_results *results, bool rates, unsigned panels, char *title)
 {
-    unsigned most = 0;
+    unsigned maximum = 0;
     cli_picture_title(results, panels, title);
     for (unsigned point = 0; point < cli_sim_points(results); point++) {
         const struct cli_series_shape *shape = shape_of(cli_sim_result(results, point, 0), rates);
-        most = shape->columns > most ? shape->columns : most;
+        maximum = shape->columns > maximum ? shape->columns : maximum;
     }
     size_t used = strlen(title);
-    if (most > LINES_MAX)
+    if (maximum > LINES_MAX)
         snprintf(title + used, CLI_PICTURE_TITLE_MAX - used, " (the first %d of %u links)", LINES_MAX,
-                 most);
+                 maximum);
 }
 
 /* queues.svg or rates.svg, one panel a point, with its script. CLI_PROCEED, or reports the cause. */
@@ -379,8 +379,8 @@ static struct cli_gnuplot_legend slowdown_legend(const struct cli_sim_results *r
     const struct cli_figures *figures = &results->runs[0].figures;
     unsigned entries = 0, longest = 0;
     bool sweep = results->plan->points > 1;
-    unsigned most = sweep ? cli_sim_points(results) : figures->classes_count;
-    for (unsigned i = 0; i < most && entries < LINES_MAX; i++) {
+    unsigned maximum = sweep ? cli_sim_points(results) : figures->classes_count;
+    for (unsigned i = 0; i < maximum && entries < LINES_MAX; i++) {
         if (!(sweep ? cli_sim_result(results, i, 0)->figures.all.done : figures->classes[i].done))
             continue;
         if (sweep)
@@ -480,36 +480,36 @@ static unsigned lines_of(const struct cli_sim_plan *plan)
 
 static struct scale scale_of(const struct cli_sim_results *results, unsigned figure)
 {
-    double least = INFINITY, most = 0, half = 0;
+    double minimum = INFINITY, maximum = 0, half = 0;
     struct scale scale = {"", 1, false};
     for (unsigned point = 0; point < cli_sim_points(results); point++) {
         double value = cli_sim_mean(results, point, figure, &half);
         if (isfinite(value)) {
-            least = value < least ? value : least;
-            most = value > most ? value : most;
+            minimum = value < minimum ? value : minimum;
+            maximum = value > maximum ? value : maximum;
         }
     }
-    scale.logarithmic = least > 0 && most / least > LOG_FROM;
+    scale.logarithmic = minimum > 0 && maximum / minimum > LOG_FROM;
     switch (cli_figure_infos[figure].unit) {
     case CLI_UNIT_SECONDS:
-        scale.unit = most < 2e-3 ? "µs" : most < 2 ? "ms" : "s";
-        scale.factor = most < 2e-3 ? 1e6 : most < 2 ? 1e3 : 1;
+        scale.unit = maximum < 2e-3 ? "µs" : maximum < 2 ? "ms" : "s";
+        scale.factor = maximum < 2e-3 ? 1e6 : maximum < 2 ? 1e3 : 1;
         break;
     case CLI_UNIT_BPS:
-        scale.unit = most < 2e12 ? "Gbit/s" : "Tbit/s";
-        scale.factor = most < 2e12 ? 1e-9 : 1e-12;
+        scale.unit = maximum < 2e12 ? "Gbit/s" : "Tbit/s";
+        scale.factor = maximum < 2e12 ? 1e-9 : 1e-12;
         break;
     case CLI_UNIT_BYTES:
-        scale.unit = most < 2 * MIB ? "KiB" : "MiB";
-        scale.factor = most < 2 * MIB ? 1 / KIB : 1 / MIB;
+        scale.unit = maximum < 2 * MIB ? "KiB" : "MiB";
+        scale.factor = maximum < 2 * MIB ? 1 / KIB : 1 / MIB;
         break;
     case CLI_UNIT_PER_S:
         scale.unit = "M/s";
         scale.factor = 1e-6;
         break;
     case CLI_UNIT_NONE:
-        scale.unit = most < 1e6 ? "" : "millions";
-        scale.factor = most < 1e6 ? 1 : 1e-6;
+        scale.unit = maximum < 1e6 ? "" : "millions";
+        scale.factor = maximum < 1e6 ? 1 : 1e-6;
         break;
     case CLI_UNIT_SHARE:
         scale.unit = "%";
@@ -527,7 +527,8 @@ static struct scale scale_of(const struct cli_sim_results *results, unsigned fig
  * have equal steps, and nothing joins them. */
 struct axis {
     bool numbers, logarithmic;
-    double least, most, step; /* of numbers; step: between two, in the mean; a factor, if logarithmic */
+    double minimum, maximum,
+        step; /* of numbers; step: between two, in the mean; a factor, if logarithmic */
 };
 
 /* Nearer to each other than that part of an equal step, numbers are crowded. */
@@ -570,12 +571,13 @@ static struct axis axis_of(const struct cli_sim_axis *values)
     qsort(sorted, values->count, sizeof *sorted, by_size);
     for (unsigned i = 1; i < values->count; i++)
         nearest = fmin(nearest, sorted[i] - sorted[i - 1]);
-    axis.least = sorted[0];
-    axis.most = sorted[values->count - 1];
+    axis.minimum = sorted[0];
+    axis.maximum = sorted[values->count - 1];
     axis.numbers = nearest > 0;
-    axis.logarithmic = axis.least > 0 && nearest < CROWDED * (axis.most - axis.least) / (values->count - 1);
-    axis.step = axis.logarithmic ? pow(axis.most / axis.least, 1.0 / (values->count - 1))
-                                 : (axis.most - axis.least) / (values->count - 1);
+    axis.logarithmic =
+        axis.minimum > 0 && nearest < CROWDED * (axis.maximum - axis.minimum) / (values->count - 1);
+    axis.step = axis.logarithmic ? pow(axis.maximum / axis.minimum, 1.0 / (values->count - 1))
+                                 : (axis.maximum - axis.minimum) / (values->count - 1);
     return axis;
 }
 
@@ -657,11 +659,11 @@ static void put_tics(FILE *script, const struct cli_sim_axis *values, const stru
     if (is_slanted(values))
         fputs("set xtics rotate by 30 right\n", script);
     if (axis->logarithmic)
-        fprintf(script, "set logscale x\nset xrange [%.9g:%.9g]\n", axis->least / sqrt(axis->step),
-                axis->most * sqrt(axis->step));
+        fprintf(script, "set logscale x\nset xrange [%.9g:%.9g]\n", axis->minimum / sqrt(axis->step),
+                axis->maximum * sqrt(axis->step));
     else if (axis->numbers)
-        fprintf(script, "set xrange [%.9g:%.9g]\n", axis->least - axis->step / 2,
-                axis->most + axis->step / 2);
+        fprintf(script, "set xrange [%.9g:%.9g]\n", axis->minimum - axis->step / 2,
+                axis->maximum + axis->step / 2);
     else
         fprintf(script, "set xrange [-0.5:%g]\n", values->count - 0.5);
 }

@@ -6,7 +6,7 @@
 size_t cli_utf8_bytes(const char *text, size_t bytes)
 {
     /* The smallest character of each length. */
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    static const uint32_t minimum[] = {0, 0, 0x80, 0x800, 0x10000};
     const unsigned char *at = (const unsigned char *)text;
     if (!bytes)
         return 0;
@@ -23,7 +23,7 @@ size_t cli_utf8_bytes(const char *text, size_t bytes)
             return 0;
         character = character << 6 | (at[i] & 0x3Fu);
     }
-    if (character < least[length] || character > 0x10FFFF || (character >= 0xD800 && character <= 0xDFFF))
+    if (character < minimum[length] || character > 0x10FFFF || (character >= 0xD800 && character <= 0xDFFF))
         return 0;
     return length;
 }

@@ -103,7 +103,7 @@ int netsim_line_next(struct netsim_line_reader *reader, struct netsim_line *line
     return 0;
 }
 
-int netsim_line_number(const struct netsim_line *line, const char *what, const char *word, uint32_t most,
+int netsim_line_number(const struct netsim_line *line, const char *what, const char *word, uint32_t maximum,
                        uint32_t *number)
 {
     struct lh_decimal decimal = {0};
@@ -112,9 +112,9 @@ int netsim_line_number(const struct netsim_line *line, const char *what, const c
     bool whole = rc == 0 && *at == '\0' && decimal.fraction_digits == 0;
     if (rc != -LH_ERANGE && !whole)
         return netsim_line_fail(line, LH_EINVAL, "%s \"%.64s\": not a whole number (0 to %u)", what, word,
-                                most);
-    if (rc == -LH_ERANGE || decimal.whole > most)
-        return netsim_line_fail(line, LH_ERANGE, "%s %.64s: out of range (0 to %u)", what, word, most);
+                                maximum);
+    if (rc == -LH_ERANGE || decimal.whole > maximum)
+        return netsim_line_fail(line, LH_ERANGE, "%s %.64s: out of range (0 to %u)", what, word, maximum);
     *number = (uint32_t)decimal.whole;
     return 0;
 }

@@ -46,7 +46,7 @@ __attribute__((format(printf, 3, 4))) int netsim_line_fail(const struct netsim_l
 /* As lh_last_error() has it, with the line before it. `rc` is the negative code, and is returned. */
 int netsim_line_blame(const struct netsim_line *line, int rc);
 /* Reads a whole number of at most `most`. Else -LH_EINVAL or -LH_ERANGE with `what` it is in the words. */
-int netsim_line_number(const struct netsim_line *line, const char *what, const char *word, uint32_t most,
+int netsim_line_number(const struct netsim_line *line, const char *what, const char *word, uint32_t maximum,
                        uint32_t *number);
 
 #endif

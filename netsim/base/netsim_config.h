@@ -145,7 +145,7 @@ struct netsim_dcqcn_config {
     uint64_t increase_bytes;
     uint64_t additive_bps;
     uint64_t hyper_bps;
-    uint64_t least_bps;
+    uint64_t min_bps;
     double gain;
     uint32_t recovery_stages;
     bool clamp;

@@ -547,7 +547,7 @@ static int netsim_value_read(const struct netsim_value_rule *rule, const char *k
     X("transport.dcqcn_hyper", "rate", "100Mbit", "dcqcn: what each later one adds", RATE,                 \
       transport.dcqcn.hyper_bps, NETSIM_RATE_MIN, NETSIM_RATE_MAX, NULL, 0)                                \
     X("transport.dcqcn_least", "rate", "100Mbit", "dcqcn: no cut goes below", RATE,                        \
-      transport.dcqcn.least_bps, NETSIM_RATE_MIN, NETSIM_RATE_MAX, NULL, 0)                                \
+      transport.dcqcn.min_bps, NETSIM_RATE_MIN, NETSIM_RATE_MAX, NULL, 0)                                  \
     X("transport.dcqcn_clamp", "off|on", "off",                                                            \
       "dcqcn: a cut soon after a cut also lowers the rate that is gone back to", SWITCH,                   \
       transport.dcqcn.clamp, 0, 0, NULL, 0)                                                                \

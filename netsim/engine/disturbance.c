@@ -31,7 +31,7 @@ static bool is_between_switches(const struct netsim_graph *graph, const struct n
 }
 
 /* The first ones of a shuffle. */
-static void draw_stragglers(struct netsim_disturbance *disturbance)
+static void sample_stragglers(struct netsim_disturbance *disturbance)
 {
     uint32_t hosts = disturbance->network->hosts_count;
     for (uint32_t i = 0; i < hosts; i++)
@@ -77,7 +77,7 @@ void netsim_disturbance_init(struct netsim_disturbance *disturbance, struct nets
         netsim_arena_take(arena, network->graph->cables_count, sizeof *disturbance->cables);
     if (arena->base == NULL)
         return;
-    draw_stragglers(disturbance);
+    sample_stragglers(disturbance);
     if (config->disturb.flap_ps != 0)
         find_cables(disturbance);
 }
@@ -112,7 +112,7 @@ static void schedule(struct netsim_disturbance *disturbance, uint32_t event, net
     netsim_event_schedule(&network->events, event, network->now_ps + (in_ps > 0 ? in_ps : 1));
 }
 
-static netsim_time draw_ps(struct lh_prng *prng, netsim_time mean_ps)
+static netsim_time sample_ps(struct lh_prng *prng, netsim_time mean_ps)
 {
     return (netsim_time)(-log1p(-lh_prng_double(prng)) * (double)mean_ps);
 }
@@ -120,20 +120,20 @@ static netsim_time draw_ps(struct lh_prng *prng, netsim_time mean_ps)
 static void schedule_burst(struct netsim_disturbance *disturbance)
 {
     schedule(disturbance, burst_event(disturbance),
-             draw_ps(&disturbance->bursts, disturbance->config.burst_every_ps));
+             sample_ps(&disturbance->bursts, disturbance->config.burst_every_ps));
 }
 
 static void schedule_flap(struct netsim_disturbance *disturbance)
 {
     schedule(disturbance, burst_event(disturbance) + 1,
-             draw_ps(&disturbance->flaps, disturbance->config.flap_every_ps));
+             sample_ps(&disturbance->flaps, disturbance->config.flap_every_ps));
 }
 
 void netsim_disturbance_begin(struct netsim_disturbance *disturbance)
 {
     for (uint32_t i = 0; i < disturbance->stragglers; i++)
         schedule(disturbance, disturbance->first_event + i,
-                 draw_ps(&disturbance->pauses, disturbance->config.pause_every_ps));
+                 sample_ps(&disturbance->pauses, disturbance->config.pause_every_ps));
     if (disturbance->config.burst_bytes != 0)
         schedule_burst(disturbance);
     if (disturbance->cables_count != 0)
@@ -148,7 +148,7 @@ static void on_straggler(struct netsim_disturbance *disturbance, uint32_t event,
     if (port->stalled != 0) {
         port->stalled = 0;
         done->kick = netsim_host_port(host);
-        schedule(disturbance, event, draw_ps(&disturbance->pauses, disturbance->config.pause_every_ps));
+        schedule(disturbance, event, sample_ps(&disturbance->pauses, disturbance->config.pause_every_ps));
         return;
     }
     port->stalled = ALL_PRIORITIES;
@@ -249,8 +249,7 @@ static netsim_time longest_answer_ps(const struct netsim_network *network)
 {
     netsim_time longest_ps = 0;
     for (uint32_t port = 0; port < network->ports_count; port++) {
-        netsim_time delay_ps =
-            network->ports[port].delay_ps + netsim_drift_most(&network->more[port].drift);
+        netsim_time delay_ps = network->ports[port].delay_ps + netsim_drift_max(&network->more[port].drift);
         longest_ps = delay_ps > longest_ps ? delay_ps : longest_ps;
     }
     return 2 * longest_ps;

@@ -23,29 +23,29 @@ static const char *show(netsim_time span_ps, char *out, size_t size)
     return lh_format_time((double)span_ps / (double)NETSIM_PS_PER_S, out, size);
 }
 
-int netsim_drift_check(netsim_time most_ps, netsim_time period_ps)
+int netsim_drift_check(netsim_time max_ps, netsim_time period_ps)
 {
     char period[LH_FORMAT_MAX];
-    char most[LH_FORMAT_MAX];
-    char least[LH_FORMAT_MAX];
-    if (most_ps == 0 || period_ps / 2 > most_ps)
+    char maximum[LH_FORMAT_MAX];
+    char minimum[LH_FORMAT_MAX];
+    if (max_ps == 0 || period_ps / 2 > max_ps)
         return 0;
     return lh_fail(LH_EINVAL,
                    "long.drift_period %s: in half of it the delay falls by long.drift, %s, and packets "
                    "would be reordered (set more than %s)",
-                   show(period_ps, period, sizeof period), show(most_ps, most, sizeof most),
-                   show(2 * most_ps, least, sizeof least));
+                   show(period_ps, period, sizeof period), show(max_ps, maximum, sizeof maximum),
+                   show(2 * max_ps, minimum, sizeof minimum));
 }
 
-void netsim_drift_init(struct netsim_drift *drift, netsim_time most_ps, netsim_time period_ps)
+void netsim_drift_init(struct netsim_drift *drift, netsim_time max_ps, netsim_time period_ps)
 {
-    assert(netsim_drift_check(most_ps, period_ps) == 0);
-    drift->half_ps = most_ps == 0 ? 1 : period_ps / 2;
-    drift->slope = (double)most_ps / (double)drift->half_ps;
+    assert(netsim_drift_check(max_ps, period_ps) == 0);
+    drift->half_ps = max_ps == 0 ? 1 : period_ps / 2;
+    drift->slope = (double)max_ps / (double)drift->half_ps;
 }
 
 /* A double holds the picoseconds of the longest period, which is an hour. */
-netsim_time netsim_drift_most(const struct netsim_drift *drift)
+netsim_time netsim_drift_max(const struct netsim_drift *drift)
 {
     return (netsim_time)((double)drift->half_ps * drift->slope);
 }

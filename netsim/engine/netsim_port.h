@@ -117,18 +117,18 @@ struct netsim_drift {
     double slope;        /* of the delay, per time; 0: it stays as it is */
 };
 
-/* The delay grows by up to most_ps (0: it does not drift) within a period. Both have passed
+/* The delay grows by up to max_ps (0: it does not drift) within a period. Both have passed
  * netsim_drift_check(). */
-void netsim_drift_init(struct netsim_drift *drift, netsim_time most_ps, netsim_time period_ps);
+void netsim_drift_init(struct netsim_drift *drift, netsim_time max_ps, netsim_time period_ps);
 
 /* -LH_EINVAL, with key and remedy: the delay would fall so fast that packets overtake. */
-int netsim_drift_check(netsim_time most_ps, netsim_time period_ps);
+int netsim_drift_check(netsim_time max_ps, netsim_time period_ps);
 
 /* What the delay of a packet whose last bit sets out then is longer than the shortest, rounded down. */
 netsim_time netsim_drift_at(const struct netsim_drift *drift, netsim_time at_ps);
 
 /* The most that is ever added. */
-netsim_time netsim_drift_most(const struct netsim_drift *drift);
+netsim_time netsim_drift_max(const struct netsim_drift *drift);
 
 /* ---- signal loss ----------------------------------------------------------------------------------- */
 

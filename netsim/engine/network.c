@@ -228,8 +228,8 @@ netsim_time netsim_network_bucket_ps(const struct netsim_network *network, uint3
     }
     netsim_time packet_ps = netsim_serialization_ps(netsim_ps_per_byte_q16(fastest_bps), frame_bytes);
     netsim_time apart_ps = packet_ps / (network->ports_count + 1);
-    netsim_time least_ps = packet_ps * 8 / NETSIM_NEAR;
-    return (apart_ps > least_ps ? apart_ps : least_ps) + 1;
+    netsim_time min_ps = packet_ps * 8 / NETSIM_NEAR;
+    return (apart_ps > min_ps ? apart_ps : min_ps) + 1;
 }
 
 /* ---- raw ------------------------------------------------------------------------------------------- */

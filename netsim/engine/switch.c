@@ -21,42 +21,42 @@ static uint32_t hash(uint32_t entropy, uint32_t seed)
 
 /* One of `width` alternatives; `draws`: NULL for the one that the flow keeps. */
 static inline uint32_t choose(const struct netsim_switch *node, uint32_t width, uint32_t entropy,
-                              struct lh_prng *draws)
+                              struct lh_prng *samples)
 {
     if (width == 1)
         return 0;
-    if (draws != NULL)
-        return (uint32_t)lh_prng_below(draws, width);
+    if (samples != NULL)
+        return (uint32_t)lh_prng_below(samples, width);
     return (uint32_t)((uint64_t)hash(entropy, node->hash_seed) * width >> 32);
 }
 
 static inline uint32_t port_by_table(const struct netsim_switch *node, uint32_t destination,
-                                     uint32_t entropy, struct lh_prng *draws)
+                                     uint32_t entropy, struct lh_prng *samples)
 {
     const struct netsim_route *route = &node->route;
     uint32_t first = route->table_first[destination];
     uint32_t width = route->table_first[destination + 1] - first;
     if (width == 0)
         return NETSIM_NO_PORT;
-    return node->first_port + route->table_choices[first + choose(node, width, entropy, draws)];
+    return node->first_port + route->table_choices[first + choose(node, width, entropy, samples)];
 }
 
 static inline uint32_t port_of(const struct netsim_switch *node, uint32_t destination, uint32_t entropy,
-                               struct lh_prng *draws)
+                               struct lh_prng *samples)
 {
     const struct netsim_route *route = &node->route;
     if (route->table_first != NULL)
-        return port_by_table(node, destination, entropy, draws);
+        return port_by_table(node, destination, entropy, samples);
     uint32_t below = destination - route->below_first;
     if (below < route->below_count) {
         uint32_t group = (uint32_t)(below * node->group_reciprocal >> 32);
         return node->first_port + route->below_port + group * route->below_width +
-               choose(node, route->below_width, entropy, draws);
+               choose(node, route->below_width, entropy, samples);
     }
     if (route->up_width == 0)
         return NETSIM_NO_PORT;
     uint32_t shift = destination > route->below_first ? route->after_shift : 0;
-    return node->first_port + route->up_port + shift + choose(node, route->up_width, entropy, draws);
+    return node->first_port + route->up_port + shift + choose(node, route->up_width, entropy, samples);
 }
 
 uint32_t netsim_switch_flow_port(const struct netsim_switch *node, uint32_t destination, uint32_t entropy)

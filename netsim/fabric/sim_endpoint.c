@@ -219,7 +219,7 @@ bool sim_takes_pieces(struct fabric_endpoint *base)
     return atomic_load(&table->partials) != NULL;
 }
 
-void sim_slots_rest(struct fabric_endpoint *base)
+void sim_slots_idle(struct fabric_endpoint *base)
 {
     free(rx_table_take_slots(&((struct sim_endpoint *)base)->table));
 }
@@ -325,8 +325,8 @@ static struct sim_packet *sim_network_take(struct sim_world *world)
 bool sim_transit_start(struct sim_world *world, struct sim_packet *packet, lh_time arrive_ns)
 {
     struct sim_direction *direction = sim_direction(world, packet->from, packet->to);
-    bool first_use = direction->on_the_way.ring_capacity == 0;
-    if (!timeline_push(&direction->on_the_way, arrive_ns, world->packets_created, packet))
+    bool first_use = direction->in_flight.ring_capacity == 0;
+    if (!timeline_push(&direction->in_flight, arrive_ns, world->packets_created, packet))
         return false;
     world->packets_created++;
     packet->last_bytes = packet->bytes >= 4 ? icrc_load(packet->data + packet->bytes - 4) : 0;
@@ -344,7 +344,7 @@ static struct timeline *earliest(const struct sim_world *world)
     struct timeline *best = NULL;
     const struct timeline_entry *best_entry = NULL;
     for (uint32_t i = 0; i < world->used_count; i++) {
-        struct timeline *timeline = &world->used[i]->on_the_way;
+        struct timeline *timeline = &world->used[i]->in_flight;
         const struct timeline_entry *entry = timeline_first(timeline);
         if (entry == NULL)
             continue;

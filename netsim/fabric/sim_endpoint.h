@@ -66,7 +66,7 @@ int sim_endpoint_connect(struct fabric_endpoint *endpoint, const struct qp_info_
 int sim_slot_bind(struct fabric_endpoint *endpoint, uint32_t slot, const struct fabric_slot *what,
                   struct fabric_slot_key *key);
 void sim_slot_unbind(struct fabric_endpoint *endpoint, uint32_t slot);
-void sim_slots_rest(struct fabric_endpoint *endpoint);
+void sim_slots_idle(struct fabric_endpoint *endpoint);
 bool sim_takes_pieces(struct fabric_endpoint *endpoint);
 
 #endif

@@ -253,7 +253,7 @@ void sim_world_destroy(struct sim_world *world)
     pthread_mutex_unlock(&registry_lock);
     assert(world->fabrics_open == 0);
     for (uint32_t i = 0; i < world->used_count; i++)
-        timeline_clear(&world->used[i]->on_the_way);
+        timeline_clear(&world->used[i]->in_flight);
     packet_pool_clear(&world->pool);
     for (uint32_t host = 0; host < world->hosts_count; host++)
         free(world->hosts[host].owner_of_port);

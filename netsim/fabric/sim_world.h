@@ -20,7 +20,7 @@ struct sim_endpoint;
 /* What is on the way from one host to another. */
 struct sim_direction {
     struct lh_link_state link;
-    struct timeline on_the_way; /* of struct sim_packet */
+    struct timeline in_flight; /* of struct sim_packet */
     bool cut;
 };
 

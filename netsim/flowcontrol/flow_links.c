@@ -36,7 +36,7 @@ static void schedule_slot(struct netsim_flow_control *control, uint32_t number)
 /* ---- the far end ------------------------------------------------------------------------------------- */
 
 /* An empty queue behind a link that may be full: no frame is due until a packet arrives. */
-static bool is_at_rest(const struct netsim_long_link *link, uint64_t queue_bytes)
+static bool is_idle_link(const struct netsim_long_link *link, uint64_t queue_bytes)
 {
     return queue_bytes == 0 && link->received_bytes == 0 &&
            link->bifrost.incoming_bytes == link->bifrost.most_bytes;
@@ -60,13 +60,13 @@ static void on_slot(struct netsim_flow_control *control, uint32_t number)
     struct netsim_long_link *link = &control->long_links[number];
     uint64_t queue_bytes = control->network->ports[link->port].held_bytes[control->priority];
     uint32_t quanta = lh_bifrost_on_slot(&link->bifrost, queue_bytes, link->received_bytes);
-    link->rests = is_at_rest(link, queue_bytes) && !link->silent;
+    link->idle = is_idle_link(link, queue_bytes) && !link->silent;
     link->received_bytes = 0;
     if (quanta > 0)
         signal_pause(control, number, quanta);
     else if (link->guard_ps != 0 || link->bifrost.tells)
         netsim_effect_signal(&control->effects, link->port, LH_NETSIM_RESUME, 0);
-    if (link->rests)
+    if (link->idle)
         cancel(control, long_event(control, number, NETSIM_LONG_GUARD));
     else
         schedule_slot(control, number);
@@ -79,12 +79,12 @@ void netsim_bifrost_on_arrival(struct netsim_flow_control *control, uint32_t num
     struct netsim_long_link *link = &control->long_links[number];
     link->received_bytes += bytes;
     schedule_slot(control, number);
-    if (!link->rests)
+    if (!link->idle)
         return;
-    link->rests = false;
+    link->idle = false;
     uint32_t back = control->network->ports[link->port].reverse;
     netsim_time back_ps =
-        control->network->ports[back].delay_ps + netsim_drift_most(&control->network->more[back].drift);
+        control->network->ports[back].delay_ps + netsim_drift_max(&control->network->more[back].drift);
     if (link->guard_ps != 0)
         reschedule(control, long_event(control, number, NETSIM_LONG_GUARD),
                    control->network->now_ps + link->slot_ps + back_ps + link->guard_ps);
@@ -113,7 +113,7 @@ void netsim_bifrost_on_frame(struct netsim_flow_control *control, uint32_t port,
         netsim_effect_timer(&control->effects, pause_end,
                             control->network->now_ps +
                                 netsim_quanta_ps(&control->network->ports[port], (uint32_t)frame->cookie));
-    if (link->guard_ps != 0 && !link->rests)
+    if (link->guard_ps != 0 && !link->idle)
         reschedule(control, long_event(control, number, NETSIM_LONG_GUARD),
                    control->network->now_ps + link->guard_ps);
 }

@@ -317,9 +317,9 @@ static uint32_t quanta_of(uint64_t bytes)
 /* Two slots, if one frame can carry that; at least until the next frame is there. */
 static uint32_t whole_pause(const struct lh_bifrost *bifrost)
 {
-    uint32_t least = quanta_of(bifrost->slot_bytes + bifrost->late_bytes);
-    uint32_t most = lh_pfc_quanta(2 * bifrost->slot_bytes);
-    return least > most ? least : most;
+    uint32_t minimum = quanta_of(bifrost->slot_bytes + bifrost->late_bytes);
+    uint32_t maximum = lh_pfc_quanta(2 * bifrost->slot_bytes);
+    return minimum > maximum ? minimum : maximum;
 }
 
 uint32_t lh_bifrost_on_slot(struct lh_bifrost *bifrost, uint64_t queue_bytes, uint64_t received_bytes)
@@ -425,8 +425,8 @@ bool lh_cbfc_on_packet(struct lh_cbfc_receiver *receiver, uint64_t bytes)
 static uint64_t limit_now(const struct lh_cbfc_receiver *receiver)
 {
     uint64_t left = receiver->buffer_blocks - receiver->held_blocks;
-    uint64_t most = ahead_max(receiver->wide);
-    return (receiver->received_blocks + (left < most ? left : most)) & mask(receiver->wide);
+    uint64_t maximum = ahead_max(receiver->wide);
+    return (receiver->received_blocks + (left < maximum ? left : maximum)) & mask(receiver->wide);
 }
 
 bool lh_cbfc_is_due(const struct lh_cbfc_receiver *receiver)

@@ -80,7 +80,7 @@ struct netsim_long_link {
     /* Bifrost, at the near end of the link. */
     bool paused;          /* by the last frame */
     bool silent;          /* by its guard */
-    bool rests;           /* no frames are sent, and none is missed */
+    bool idle;            /* no frames are sent, and none is missed */
     netsim_time guard_ps; /* from a frame on; 0: no guard */
     uint32_t left_quanta; /* of a pause in several frames, for the next */
 };

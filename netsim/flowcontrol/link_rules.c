@@ -20,17 +20,18 @@
 
 static uint64_t usable_buffer(uint64_t buffer_bytes, bool wide)
 {
-    uint64_t most = (uint64_t)LH_CBFC_BLOCKS_12BIT * LH_CBFC_BLOCK_BYTES;
-    return wide || buffer_bytes < most ? buffer_bytes : most;
+    uint64_t maximum = (uint64_t)LH_CBFC_BLOCKS_12BIT * LH_CBFC_BLOCK_BYTES;
+    return wide || buffer_bytes < maximum ? buffer_bytes : maximum;
 }
 
 /* A sender that waits has used all that was announced but less than a packet. When all of it has left the
  * buffer, what is free and unannounced must be worth announcing. A block always is, where a packet fits. */
 static uint64_t longest_step(uint64_t buffer_bytes, bool wide, uint32_t packet_bytes)
 {
-    uint64_t least = (uint64_t)packet_bytes + 2 * (uint64_t)LH_CBFC_BLOCK_BYTES; /* both in whole blocks */
+    uint64_t minimum =
+        (uint64_t)packet_bytes + 2 * (uint64_t)LH_CBFC_BLOCK_BYTES; /* both in whole blocks */
     uint64_t buffer = usable_buffer(buffer_bytes, wide);
-    return buffer > least + LH_CBFC_BLOCK_BYTES ? buffer - least : LH_CBFC_BLOCK_BYTES;
+    return buffer > minimum + LH_CBFC_BLOCK_BYTES ? buffer - minimum : LH_CBFC_BLOCK_BYTES;
 }
 
 /* A packet, or as much of one as such a buffer allows. */
@@ -147,27 +148,27 @@ static int bifrost_rule(const struct netsim_long_config *longs, const struct lh_
         .even_grants = longs->even_grants,
     };
     bifrost->headroom_bytes = leaks + lh_bifrost_guard_headroom(bifrost);
-    uint64_t least = bifrost->delta_bytes + needs->bifrost_h_bytes - needs->bdp_bytes;
+    uint64_t minimum = bifrost->delta_bytes + needs->bifrost_h_bytes - needs->bdp_bytes;
     uint64_t headroom = bifrost->headroom_bytes;
     /* By grants each slot in flight may have leaked a packet when it arrives: buffer for these, if any. */
     uint64_t slipped = ((uint64_t)lh_bifrost_grants(bifrost) + 2) * link->mtu_bytes;
     slipped += longs->guard_slots != 1 ? stretched_bytes(longs, link) : 0;
     double times = longs->overbook > 1 ? longs->overbook : 1;
     uint64_t given = longs->buffer_bytes > headroom ? longs->buffer_bytes - headroom : 0;
-    bifrost->buffer_bytes = given > least + slipped ? given - slipped : least;
+    bifrost->buffer_bytes = given > minimum + slipped ? given - slipped : minimum;
     rule->control = NETSIM_CONTROL_BIFROST;
     rule->by_arrivals = longs->by_arrivals;
     if (link->slot_ns > link->delay_ns)
         return lh_fail(LH_EINVAL,
                        "long.slot %" PRIu64 " ns: exceeds the link's delay of %" PRIu64 " ns (shorten it)",
                        link->slot_ns, link->delay_ns);
-    if (longs->buffer_bytes != 0 && given < least)
+    if (longs->buffer_bytes != 0 && given < minimum)
         return lh_fail(LH_EINVAL,
                        "long.buffer %" PRIu64 " bytes%s: Bifrost needs %" PRIu64
                        " on this link (raise it, or shorten long.slot)",
                        (uint64_t)((double)longs->buffer_bytes / times),
                        times > 1 ? " with long.overbook" : "",
-                       (uint64_t)ceil((double)(least + headroom) / times));
+                       (uint64_t)ceil((double)(minimum + headroom) / times));
     if (rule->by_arrivals && longs->guard_slots != 0)
         return lh_fail(LH_EINVAL,
                        "long.guard %u and long.incoming is arrived: what the guard holds back never "
@@ -176,7 +177,7 @@ static int bifrost_rule(const struct netsim_long_config *longs, const struct lh_
     int rc = lh_bifrost_check(bifrost);
     if (rc != 0)
         return rc;
-    rule->own_bytes = longs->buffer_bytes != 0 ? longs->buffer_bytes : least + headroom + slipped;
+    rule->own_bytes = longs->buffer_bytes != 0 ? longs->buffer_bytes : minimum + headroom + slipped;
     return 0;
 }
 
@@ -340,26 +341,26 @@ static bool pauses(const struct netsim_control_rule *rule)
 static int check_refresh(const struct netsim_config *config, const struct netsim_graph *graph,
                          const struct netsim_cable *cable, const struct netsim_control_rule *rule)
 {
-    lh_time least_ns = lh_pfc_refresh_min(cable->rate_bps);
-    lh_time most_ns = lh_pfc_refresh_max(cable->rate_bps, netsim_frame_bytes(config));
+    lh_time min_ns = lh_pfc_refresh_min(cable->rate_bps);
+    lh_time max_ns = lh_pfc_refresh_max(cable->rate_bps, netsim_frame_bytes(config));
     lh_time period_ns = rule->refresh_ps / NETSIM_PS_PER_NS;
     bool credits = rule->control == NETSIM_CONTROL_CREDITS;
     const char *key = refresh_key(config, graph, cable, rule);
     if (rule->refresh_ps == 0 || (!pauses(rule) && !credits))
         return 0;
-    if (period_ns < least_ns)
+    if (period_ns < min_ns)
         return lh_fail(LH_ERANGE,
                        "%s %" PRIu64 " ns: on the cable from %s to %s at least %" PRIu64
                        " ns, or its frames use up the link (lengthen it)",
                        key, period_ns, graph->nodes[cable->ends[0]].name, graph->nodes[cable->ends[1]].name,
-                       least_ns);
-    if (period_ns > most_ns && !credits)
+                       min_ns);
+    if (period_ns > max_ns && !credits)
         return lh_fail(LH_ERANGE,
                        "%s %" PRIu64 " ns: on the cable from %s to %s a pause of %u quanta ends before "
                        "that, and is refreshed every %" PRIu64
                        " ns at most (shorten it, or give long links another long.pfc_refresh)",
                        key, period_ns, graph->nodes[cable->ends[0]].name, graph->nodes[cable->ends[1]].name,
-                       LH_PFC_QUANTA_MAX, most_ns);
+                       LH_PFC_QUANTA_MAX, max_ns);
     return 0;
 }
 
@@ -434,7 +435,7 @@ static void state_setup(struct netsim_flow_control *control, const struct netsim
         lh_bifrost_init(&link->bifrost, &rule->bifrost, grants);
         link->slot_ps = rule->bifrost.slot_ns * NETSIM_PS_PER_NS;
         link->guard_ps = lh_bifrost_guard_ns(&rule->bifrost) * NETSIM_PS_PER_NS;
-        link->rests = true;
+        link->idle = true;
     }
     control->network->ports[port].long_link = number;
 }

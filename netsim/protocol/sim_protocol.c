@@ -59,11 +59,11 @@ static int scheme_list_parse(const char *text, struct scheme_list *list)
 
 /* ---- way ------------------------------------------------------------------------------------------- */
 
-#define WAY_AHEAD_MAX      64u    /* as a link of a group (LINK_BULK_PLACES) */
+#define PATH_AHEAD_MAX     64u    /* as a link of a group (LINK_BULK_PLACES) */
 #define WAY_PATTERN_SHIFTS 65536u /* the pattern is that much longer than the longest message */
 
 /* A receive of no message yet. */
-struct way_receive {
+struct path_receive {
     struct lh_request *request;
     uint8_t *buffer; /* of longest_bytes */
 };
@@ -76,7 +76,7 @@ struct way_counted {
     uint64_t control;
 };
 
-struct way {
+struct path {
     struct lh_connection *ends[2]; /* at the source, at the destination; NULL: not opened yet */
     struct message *first;         /* of those that are not over */
     struct message *last;
@@ -85,7 +85,7 @@ struct way {
     uint32_t flows;
     uint64_t longest_bytes; /* of its flows */
     bool is_ahead;          /* receives are posted before their messages are sent */
-    struct way_receive ahead[WAY_AHEAD_MAX];
+    struct path_receive ahead[PATH_AHEAD_MAX];
     uint32_t posted; /* receives so far, of `flows`; the next message takes number `taken` of these */
     uint32_t taken;
     struct way_counted counted;
@@ -100,33 +100,33 @@ struct way {
 #define WINDOW_PACKETS_MIN 32u
 #define MISSING_RANGES     16 /* of a message, at a time */
 
-static uint64_t slot_bytes(const struct way *way)
+static uint64_t slot_bytes(const struct path *path)
 {
     uint64_t bytes = SLOT_BYTES_MIN;
-    while (bytes < way->longest_bytes && bytes < SLOT_BYTES_MAX)
+    while (bytes < path->longest_bytes && bytes < SLOT_BYTES_MAX)
         bytes *= 2;
     return bytes;
 }
 
 /* Payload of one flow, as its host's cable carries it. */
-static uint64_t rate_bps(const struct way *way, const struct netsim *net)
+static uint64_t rate_bps(const struct path *path, const struct netsim *net)
 {
     const struct netsim_transport_config *transport = &net->transport.config;
     if (transport->rate_bps != 0)
         return transport->rate_bps;
-    uint64_t line_bps = net->network.more[netsim_host_port(way->source)].rate_bps;
+    uint64_t line_bps = net->network.more[netsim_host_port(path->source)].rate_bps;
     return line_bps / (transport->payload_bytes + transport->header_bytes) * transport->payload_bytes;
 }
 
-static uint64_t window_bytes(const struct way *way, const struct netsim *net, netsim_time rtt_ps)
+static uint64_t window_bytes(const struct path *path, const struct netsim *net, netsim_time rtt_ps)
 {
     const struct netsim_transport_config *transport = &net->transport.config;
     if (transport->window_bytes != NETSIM_WINDOW_BDP)
         return transport->window_bytes; /* 0: the default of connections */
-    double bdp_bytes = (double)rtt_ps / (double)NETSIM_PS_PER_S * (double)rate_bps(way, net) / 8;
+    double bdp_bytes = (double)rtt_ps / (double)NETSIM_PS_PER_S * (double)rate_bps(path, net) / 8;
     uint64_t bytes = (uint64_t)(WINDOW_BDPS * bdp_bytes);
-    uint64_t least = (uint64_t)WINDOW_PACKETS_MIN * transport->payload_bytes;
-    return bytes > least ? bytes : least;
+    uint64_t minimum = (uint64_t)WINDOW_PACKETS_MIN * transport->payload_bytes;
+    return bytes > minimum ? bytes : minimum;
 }
 
 /* lh_attr.congestion of the sending ends; NULL: none is set. */
@@ -142,13 +142,13 @@ static const char *way_congestion(const struct netsim_transport_config *transpor
     }
 }
 
-static int open_end(struct way *way, int end, const struct lh_attr *attr, const char *world)
+static int open_end(struct path *path, int end, const struct lh_attr *attr, const char *world)
 {
     char device[64];
     struct lh_attr own = *attr;
-    snprintf(device, sizeof device, "sim:%s/%u", world, end == 0 ? way->source : way->destination);
+    snprintf(device, sizeof device, "sim:%s/%u", world, end == 0 ? path->source : path->destination);
     own.device = device;
-    return lh_open(&own, &way->ends[end]);
+    return lh_open(&own, &path->ends[end]);
 }
 
 /* What a call on a connection returned says that it has ended, and not that the call is wrong. */
@@ -168,58 +168,58 @@ static bool has_ended(int result)
 }
 
 /* Posts receives for the next messages. */
-static int post_ahead(struct way *way)
+static int post_ahead(struct path *path)
 {
-    while (way->is_ahead && way->posted < way->flows && way->posted - way->taken < WAY_AHEAD_MAX) {
-        struct way_receive *next = &way->ahead[way->posted % WAY_AHEAD_MAX];
-        next->buffer = malloc(way->longest_bytes);
+    while (path->is_ahead && path->posted < path->flows && path->posted - path->taken < PATH_AHEAD_MAX) {
+        struct path_receive *next = &path->ahead[path->posted % PATH_AHEAD_MAX];
+        next->buffer = malloc(path->longest_bytes);
         if (next->buffer == NULL)
-            return lh_fail(LH_ENOMEM, "host %u: no memory for %llu bytes", way->destination,
-                           (unsigned long long)way->longest_bytes);
-        way->posted++;
-        int result = lh_recv(way->ends[1], next->buffer, way->longest_bytes, NULL, &next->request);
+            return lh_fail(LH_ENOMEM, "host %u: no memory for %llu bytes", path->destination,
+                           (unsigned long long)path->longest_bytes);
+        path->posted++;
+        int result = lh_recv(path->ends[1], next->buffer, path->longest_bytes, NULL, &next->request);
         if (result != 0)
             return has_ended(result) ? 0 : result;
     }
     return 0;
 }
 
-static int attach(struct way *way)
+static int attach(struct path *path)
 {
     uint8_t blobs[2][LH_BLOB_MAX];
     size_t bytes[2] = {LH_BLOB_MAX, LH_BLOB_MAX};
     int result = 0;
     for (int end = 0; end < 2 && result == 0; end++)
-        result = lh_blob(way->ends[end], blobs[end], &bytes[end]);
+        result = lh_blob(path->ends[end], blobs[end], &bytes[end]);
     for (int end = 0; end < 2 && result == 0; end++)
-        result = lh_attach(way->ends[end], blobs[1 - end], bytes[1 - end]);
+        result = lh_attach(path->ends[end], blobs[1 - end], bytes[1 - end]);
     return result;
 }
 
 /* Opens and connects both ends in that world; rtt_ps: of the empty path. `scheme`: as lh_attr.reliability. */
-static int way_open(struct way *way, const struct netsim *net, netsim_time rtt_ps, const char *world,
-                    const char *scheme)
+static int path_open(struct path *path, const struct netsim *net, netsim_time rtt_ps, const char *world,
+                     const char *scheme)
 {
     struct lh_attr attr;
     lh_attr_init(&attr);
     attr.reliability = scheme;
     attr.workers = LH_NO_WORKERS;
     attr.mtu_bytes = net->transport.config.payload_bytes;
-    attr.slots = way->is_ahead ? SLOTS_AHEAD : SLOTS;
-    attr.slot_bytes = slot_bytes(way);
+    attr.slots = path->is_ahead ? SLOTS_AHEAD : SLOTS;
+    attr.slot_bytes = slot_bytes(path);
     attr.congestion = way_congestion(&net->transport.config);
-    attr.rate_bps = rate_bps(way, net);
+    attr.rate_bps = rate_bps(path, net);
     if (attr.congestion != NULL) { /* which has to find out what the user does not tell */
         attr.rate_max_bps = attr.rate_bps;
         attr.rate_bps = net->transport.config.rate_bps;
     }
-    attr.window_bytes = window_bytes(way, net, rtt_ps);
-    int result = open_end(way, 0, &attr, world);
+    attr.window_bytes = window_bytes(path, net, rtt_ps);
+    int result = open_end(path, 0, &attr, world);
     if (result == 0)
-        result = open_end(way, 1, &attr, world);
+        result = open_end(path, 1, &attr, world);
     if (result == 0)
-        result = attach(way);
-    return result == 0 ? post_ahead(way) : result;
+        result = attach(path);
+    return result == 0 ? post_ahead(path) : result;
 }
 
 static void message_free(struct message *message)
@@ -231,17 +231,17 @@ static void message_free(struct message *message)
     message->buffer = NULL;
 }
 
-static void way_close(struct way *way)
+static void path_close(struct path *path)
 {
-    for (struct message *message = way->first; message != NULL; message = message->next)
+    for (struct message *message = path->first; message != NULL; message = message->next)
         message_free(message);
-    for (; way->taken < way->posted; way->taken++) {
-        lh_request_free(way->ahead[way->taken % WAY_AHEAD_MAX].request);
-        free(way->ahead[way->taken % WAY_AHEAD_MAX].buffer);
+    for (; path->taken < path->posted; path->taken++) {
+        lh_request_free(path->ahead[path->taken % PATH_AHEAD_MAX].request);
+        free(path->ahead[path->taken % PATH_AHEAD_MAX].buffer);
     }
     for (int end = 0; end < 2; end++)
-        if (way->ends[end] != NULL)
-            lh_close(way->ends[end]);
+        if (path->ends[end] != NULL)
+            lh_close(path->ends[end]);
 }
 
 static const uint8_t *data_of(const struct message *message, const uint8_t *pattern)
@@ -250,50 +250,52 @@ static const uint8_t *data_of(const struct message *message, const uint8_t *patt
 }
 
 /* The receive of a message that is sent now. */
-static int receive(struct way *way, struct message *message, uint64_t bytes)
+static int receive(struct path *path, struct message *message, uint64_t bytes)
 {
-    if (way->is_ahead) {
-        struct way_receive *next = &way->ahead[way->taken++ % WAY_AHEAD_MAX];
-        assert(way->taken <= way->posted);
+    if (path->is_ahead) {
+        struct path_receive *next = &path->ahead[path->taken++ % PATH_AHEAD_MAX];
+        assert(path->taken <= path->posted);
         message->buffer = next->buffer;
         message->receive = next->request;
-        *next = (struct way_receive){0};
-        return message->receive != NULL ? post_ahead(way) : -LH_ECLOSED;
+        *next = (struct path_receive){0};
+        return message->receive != NULL ? post_ahead(path) : -LH_ECLOSED;
     }
     message->buffer = malloc(bytes);
     if (message->buffer == NULL)
         return lh_fail(LH_ENOMEM, "flow %u: no memory for %llu bytes", message->flow,
                        (unsigned long long)bytes);
-    return lh_recv(way->ends[1], message->buffer, bytes, NULL, &message->receive);
+    return lh_recv(path->ends[1], message->buffer, bytes, NULL, &message->receive);
 }
 
 /* Starts the message of a flow. message->flow is set. The flow fails when the connection has ended. */
-static int way_start(struct way *way, struct netsim *net, struct message *message, const uint8_t *pattern)
+static int path_start(struct path *path, struct netsim *net, struct message *message,
+                      const uint8_t *pattern)
 {
     uint64_t bytes = net->transport.flows[message->flow].bytes;
-    int result = receive(way, message, bytes);
+    int result = receive(path, message, bytes);
     if (result == 0)
-        result = lh_send(way->ends[0], data_of(message, pattern), bytes, NULL, &message->send);
+        result = lh_send(path->ends[0], data_of(message, pattern), bytes, NULL, &message->send);
     if (has_ended(result)) {
         netsim_flow_failed(&net->transport, message->flow);
         message_free(message);
         return 0;
     }
     message->next = NULL;
-    if (way->last == NULL)
-        way->first = message;
+    if (path->last == NULL)
+        path->first = message;
     else
-        way->last->next = message;
-    way->last = message;
+        path->last->next = message;
+    path->last = message;
     return result;
 }
 
 /* Gives the flow what the connections have counted since the last one was over. */
-static void count(struct way *way, struct netsim *net, struct netsim_flow *flow)
+static void count(struct path *path, struct netsim *net, struct netsim_flow *flow)
 {
     struct lh_stats sent;
     struct lh_stats received;
-    if (lh_connection_stats(way->ends[0], &sent) != 0 || lh_connection_stats(way->ends[1], &received) != 0)
+    if (lh_connection_stats(path->ends[0], &sent) != 0 ||
+        lh_connection_stats(path->ends[1], &received) != 0)
         return;
     struct way_counted now = {
         .packets = sent.tx_packets,
@@ -301,14 +303,14 @@ static void count(struct way *way, struct netsim *net, struct netsim_flow *flow)
         .timeouts = sent.timeouts,
         .control = sent.tx_control + received.tx_control,
     };
-    flow->sender.sent_packets += now.packets - way->counted.packets;
-    flow->sender.repeated_packets += (uint32_t)(now.repeated - way->counted.repeated);
-    flow->sender.timeouts += (uint32_t)(now.timeouts - way->counted.timeouts);
-    net->network.totals.data_packets += now.packets - way->counted.packets;
-    net->network.totals.repeated_packets += now.repeated - way->counted.repeated;
-    net->network.totals.timeouts += now.timeouts - way->counted.timeouts;
-    net->network.totals.ack_packets += now.control - way->counted.control;
-    way->counted = now;
+    flow->sender.sent_packets += now.packets - path->counted.packets;
+    flow->sender.repeated_packets += (uint32_t)(now.repeated - path->counted.repeated);
+    flow->sender.timeouts += (uint32_t)(now.timeouts - path->counted.timeouts);
+    net->network.totals.data_packets += now.packets - path->counted.packets;
+    net->network.totals.repeated_packets += now.repeated - path->counted.repeated;
+    net->network.totals.timeouts += now.timeouts - path->counted.timeouts;
+    net->network.totals.ack_packets += now.control - path->counted.control;
+    path->counted = now;
 }
 
 /* Whether what came is what was sent, and the rest is listed as missing. */
@@ -334,7 +336,7 @@ static bool is_as_sent(const struct message *message, const struct lh_result *re
 }
 
 /* 1: the message is over; 0: not yet; negative: it was received wrong. */
-static int settle(struct way *way, struct netsim *net, struct message *message, const uint8_t *pattern)
+static int settle(struct path *path, struct netsim *net, struct message *message, const uint8_t *pattern)
 {
     struct netsim_flow *flow = &net->transport.flows[message->flow];
     struct lh_result sent = {0};
@@ -354,25 +356,25 @@ static int settle(struct way *way, struct netsim *net, struct message *message, 
     } else {
         netsim_flow_failed(&net->transport, message->flow);
     }
-    count(way, net, flow);
+    count(path, net, flow);
     message_free(message);
     return 1;
 }
 
 /* Ends what is over, in the network's flows and totals. 0, or -LH_EPROTOCOL: a byte is wrong. */
-static int way_settle(struct way *way, struct netsim *net, const uint8_t *pattern)
+static int path_settle(struct path *path, struct netsim *net, const uint8_t *pattern)
 {
-    struct message **link = &way->first;
-    way->last = NULL;
+    struct message **link = &path->first;
+    path->last = NULL;
     while (*link != NULL) {
-        int result = settle(way, net, *link, pattern);
+        int result = settle(path, net, *link, pattern);
         if (result < 0)
             return result;
         if (result == 1) {
             *link = (*link)->next;
             continue;
         }
-        way->last = *link;
+        path->last = *link;
         link = &(*link)->next;
     }
     return 0;
@@ -383,7 +385,7 @@ static int way_settle(struct way *way, struct netsim *net, const uint8_t *patter
 #define FLOWS_MAX      65536u
 #define FLOW_BYTES_MAX ((uint64_t)256 << 20) /* each is kept in memory, and compared */
 #define STEPS_MAX      100000u               /* of a connection at one moment: past it, it asks for ever */
-#define NO_WAY         UINT32_MAX
+#define NO_PATH        UINT32_MAX
 /* From when connections are opened to the first flow: a path is known after one, and what is lost of that is
  * retransmitted. */
 #define OPENING_RTTS 4u
@@ -392,9 +394,9 @@ struct protocol {
     struct netsim *net;
     struct sim_world *world;
     struct message *messages; /* one a flow */
-    struct way *ways;
-    uint32_t ways_count;
-    uint32_t *way_of; /* [source * hosts + destination]; NO_WAY */
+    struct path *paths;
+    uint32_t paths_count;
+    uint32_t *path_of; /* [source * hosts + destination]; NO_PATH */
     /* End e of way w is number 2 w + e, here and in `timers`. */
     uint32_t *dirty; /* ends that have something to do now */
     bool *is_dirty;
@@ -450,17 +452,18 @@ static int check_size(const struct netsim *net)
 }
 
 /* Numbers the pairs of hosts that have flows; how many there are. */
-static uint32_t number_ways(struct protocol *protocol)
+static uint32_t number_paths(struct protocol *protocol)
 {
     const struct netsim *net = protocol->net;
     uint32_t count = 0;
-    memset(protocol->way_of, 0xFF,
-           (size_t)net->network.hosts_count * net->network.hosts_count * sizeof *protocol->way_of);
+    memset(protocol->path_of, 0xFF,
+           (size_t)net->network.hosts_count * net->network.hosts_count * sizeof *protocol->path_of);
     for (uint32_t i = 0; i < net->transport.flows_count; i++) {
         const struct netsim_sender *sender = &net->transport.flows[i].sender;
-        uint32_t *way = &protocol->way_of[sender->source * net->network.hosts_count + sender->destination];
-        if (*way == NO_WAY)
-            *way = count++;
+        uint32_t *path =
+            &protocol->path_of[sender->source * net->network.hosts_count + sender->destination];
+        if (*path == NO_PATH)
+            *path = count++;
     }
     return count;
 }
@@ -470,18 +473,19 @@ static int fill_ways(struct protocol *protocol)
     const struct netsim *net = protocol->net;
     for (uint32_t i = 0; i < net->transport.flows_count; i++) {
         const struct netsim_sender *sender = &net->transport.flows[i].sender;
-        uint32_t number = protocol->way_of[sender->source * net->network.hosts_count + sender->destination];
-        struct way *way = &protocol->ways[number];
-        way->source = sender->source;
-        way->destination = sender->destination;
-        if (net->transport.flows[i].bytes > way->longest_bytes)
-            way->longest_bytes = net->transport.flows[i].bytes;
-        if (++way->flows > LH_REQUESTS_MAX)
+        uint32_t number =
+            protocol->path_of[sender->source * net->network.hosts_count + sender->destination];
+        struct path *path = &protocol->paths[number];
+        path->source = sender->source;
+        path->destination = sender->destination;
+        if (net->transport.flows[i].bytes > path->longest_bytes)
+            path->longest_bytes = net->transport.flows[i].bytes;
+        if (++path->flows > LH_REQUESTS_MAX)
             return lh_fail(
                 LH_ERANGE,
                 "more than %u flows from host %u to host %u with transport.kind = longhaul (make "
                 "the workload shorter)",
-                LH_REQUESTS_MAX, way->source, way->destination);
+                LH_REQUESTS_MAX, path->source, path->destination);
         protocol->messages[i].flow = i;
     }
     return 0;
@@ -490,7 +494,7 @@ static int fill_ways(struct protocol *protocol)
 static bool create_timers(struct protocol *protocol)
 {
     struct netsim_arena arena = {0};
-    uint32_t ends = 2 * protocol->ways_count;
+    uint32_t ends = 2 * protocol->paths_count;
     netsim_event_queue_init(&protocol->timers, &arena, ends, NETSIM_PS_PER_US);
     size_t bytes = (arena.used_bytes + 63) & ~(size_t)63;
     protocol->timers_memory = aligned_alloc(64, bytes);
@@ -506,9 +510,9 @@ static bool create_pattern(struct protocol *protocol, uint64_t seed)
 {
     struct lh_prng prng;
     uint64_t bytes = 0;
-    for (uint32_t i = 0; i < protocol->ways_count; i++)
-        if (protocol->ways[i].longest_bytes > bytes)
-            bytes = protocol->ways[i].longest_bytes;
+    for (uint32_t i = 0; i < protocol->paths_count; i++)
+        if (protocol->paths[i].longest_bytes > bytes)
+            bytes = protocol->paths[i].longest_bytes;
     bytes = (bytes + WAY_PATTERN_SHIFTS + 7) / 8 * 8;
     protocol->pattern = malloc(bytes);
     if (protocol->pattern == NULL)
@@ -525,16 +529,16 @@ static int build(struct protocol *protocol)
 {
     const struct netsim *net = protocol->net;
     size_t hosts = net->network.hosts_count;
-    protocol->way_of = malloc(hosts * hosts * sizeof *protocol->way_of);
-    if (protocol->way_of == NULL)
+    protocol->path_of = malloc(hosts * hosts * sizeof *protocol->path_of);
+    if (protocol->path_of == NULL)
         return -LH_ENOMEM;
-    protocol->ways_count = number_ways(protocol);
-    size_t ways = protocol->ways_count + 1; /* there may be none */
-    protocol->ways = calloc(ways, sizeof *protocol->ways);
+    protocol->paths_count = number_paths(protocol);
+    size_t paths = protocol->paths_count + 1; /* there may be none */
+    protocol->paths = calloc(paths, sizeof *protocol->paths);
     protocol->messages = calloc(net->transport.flows_count + 1, sizeof *protocol->messages);
-    protocol->dirty = calloc(2 * ways, sizeof *protocol->dirty);
-    protocol->is_dirty = calloc(2 * ways, sizeof *protocol->is_dirty);
-    if (protocol->ways == NULL || protocol->messages == NULL || protocol->dirty == NULL ||
+    protocol->dirty = calloc(2 * paths, sizeof *protocol->dirty);
+    protocol->is_dirty = calloc(2 * paths, sizeof *protocol->is_dirty);
+    if (protocol->paths == NULL || protocol->messages == NULL || protocol->dirty == NULL ||
         protocol->is_dirty == NULL || !create_timers(protocol))
         return -LH_ENOMEM;
     return fill_ways(protocol);
@@ -542,15 +546,15 @@ static int build(struct protocol *protocol)
 
 static void mark(struct protocol *protocol, uint32_t end)
 {
-    if (protocol->ways[end / 2].ends[0] == NULL || protocol->is_dirty[end])
+    if (protocol->paths[end / 2].ends[0] == NULL || protocol->is_dirty[end])
         return;
     protocol->is_dirty[end] = true;
     protocol->dirty[protocol->dirty_count++] = end;
 }
 
-static void mark_both(struct protocol *protocol, const struct way *way)
+static void mark_both(struct protocol *protocol, const struct path *path)
 {
-    uint32_t place = (uint32_t)(way - protocol->ways);
+    uint32_t place = (uint32_t)(path - protocol->paths);
     mark(protocol, 2 * place);
     mark(protocol, 2 * place + 1);
 }
@@ -560,13 +564,13 @@ static void on_arrival(void *context, const struct sim_datagram *datagram, enum 
 {
     struct protocol *protocol = context;
     uint32_t hosts = protocol->net->network.hosts_count;
-    uint32_t there = protocol->way_of[datagram->from * hosts + datagram->to];
-    uint32_t back = protocol->way_of[datagram->to * hosts + datagram->from];
+    uint32_t there = protocol->path_of[datagram->from * hosts + datagram->to];
+    uint32_t back = protocol->path_of[datagram->to * hosts + datagram->from];
     if (arrival != SIM_DELIVERED)
         return;
-    if (there != NO_WAY)
+    if (there != NO_PATH)
         mark(protocol, 2 * there + 1);
-    if (back != NO_WAY)
+    if (back != NO_PATH)
         mark(protocol, 2 * back);
 }
 
@@ -613,13 +617,13 @@ void protocol_destroy(struct protocol *protocol)
 {
     if (protocol == NULL)
         return;
-    for (uint32_t i = 0; protocol->ways != NULL && i < protocol->ways_count; i++)
-        way_close(&protocol->ways[i]);
+    for (uint32_t i = 0; protocol->paths != NULL && i < protocol->paths_count; i++)
+        path_close(&protocol->paths[i]);
     if (protocol->world != NULL)
         sim_world_destroy(protocol->world);
-    free(protocol->ways);
+    free(protocol->paths);
     free(protocol->messages);
-    free(protocol->way_of);
+    free(protocol->path_of);
     free(protocol->dirty);
     free(protocol->is_dirty);
     free(protocol->timers_memory);
@@ -629,18 +633,18 @@ void protocol_destroy(struct protocol *protocol)
 
 /* ---- a run ------------------------------------------------------------------------------------------- */
 
-static int open_way(struct protocol *protocol, struct way *way, netsim_time rtt_ps)
+static int open_path(struct protocol *protocol, struct path *path, netsim_time rtt_ps)
 {
-    const char *scheme = scheme_list_of(&protocol->schemes, way->destination);
-    return way_open(way, protocol->net, rtt_ps, protocol->name, scheme);
+    const char *scheme = scheme_list_of(&protocol->schemes, path->destination);
+    return path_open(path, protocol->net, rtt_ps, protocol->name, scheme);
 }
 
-static struct way *way_of_flow(struct protocol *protocol, uint32_t number)
+static struct path *way_of_flow(struct protocol *protocol, uint32_t number)
 {
     const struct netsim *net = protocol->net;
     const struct netsim_sender *sender = &net->transport.flows[number].sender;
     return &protocol
-                ->ways[protocol->way_of[sender->source * net->network.hosts_count + sender->destination]];
+                ->paths[protocol->path_of[sender->source * net->network.hosts_count + sender->destination]];
 }
 
 /* Ranks of a group are connected before anything is sent: flows start when paths are known, and the receives
@@ -651,18 +655,18 @@ static int open_ahead(struct protocol *protocol)
     netsim_time longest_ps = 0;
     for (uint32_t i = 0; i < net->transport.flows_count; i++) {
         struct netsim_flow *flow = &net->transport.flows[i];
-        struct way *way = way_of_flow(protocol, i);
+        struct path *path = way_of_flow(protocol, i);
         netsim_time slowest_ps = 0;
-        if (way->ends[0] != NULL)
+        if (path->ends[0] != NULL)
             continue;
-        way->is_ahead = strncmp(scheme_list_of(&protocol->schemes, way->destination), "bounded", 7) != 0;
+        path->is_ahead = strncmp(scheme_list_of(&protocol->schemes, path->destination), "bounded", 7) != 0;
         netsim_ideal_fct(&net->transport, i, &flow->ideal_ps, &flow->sender.base_rtt_ps, &slowest_ps);
-        int result = open_way(protocol, way, flow->sender.base_rtt_ps);
+        int result = open_path(protocol, path, flow->sender.base_rtt_ps);
         if (result != 0)
             return result;
         if (flow->sender.base_rtt_ps > longest_ps)
             longest_ps = flow->sender.base_rtt_ps;
-        mark_both(protocol, way);
+        mark_both(protocol, path);
     }
     protocol->begin_ns = OPENING_RTTS * longest_ps / NETSIM_PS_PER_NS;
     return 0;
@@ -673,18 +677,18 @@ static int start_flow(struct protocol *protocol, uint32_t number)
     struct netsim *net = protocol->net;
     struct netsim_flow *flow = &net->transport.flows[number];
     netsim_time slowest_ps = 0;
-    struct way *way = way_of_flow(protocol, number);
+    struct path *path = way_of_flow(protocol, number);
     net->network.totals.flows_started++;
     if (number < net->transport.starts.list->dependents)
         flow->start_ps = sim_world_now(protocol->world) * NETSIM_PS_PER_NS;
     netsim_ideal_fct(&net->transport, number, &flow->ideal_ps, &flow->sender.base_rtt_ps, &slowest_ps);
-    if (way->ends[0] == NULL) {
-        int result = open_way(protocol, way, flow->sender.base_rtt_ps);
+    if (path->ends[0] == NULL) {
+        int result = open_path(protocol, path, flow->sender.base_rtt_ps);
         if (result != 0)
             return result;
     }
-    mark_both(protocol, way);
-    return way_start(way, net, &protocol->messages[number], protocol->pattern);
+    mark_both(protocol, path);
+    return path_start(path, net, &protocol->messages[number], protocol->pattern);
 }
 
 /* In nanoseconds, rounded up: worlds know no shorter times. */
@@ -700,22 +704,22 @@ static lh_time start_ns(const struct protocol *protocol)
 /* Lets one end do what is due, and notes when it wants to be called again. */
 static int step(struct protocol *protocol, uint32_t end)
 {
-    struct way *way = &protocol->ways[end / 2];
+    struct path *path = &protocol->paths[end / 2];
     lh_time now = sim_world_now(protocol->world);
     lh_time next = now;
     for (uint32_t steps = 0; next <= now; steps++) {
         if (steps == STEPS_MAX)
             return lh_fail(LH_ESTATE, "hosts %u and %u: a connection has something due at %llu ns for ever",
-                           way->source, way->destination, (unsigned long long)now);
+                           path->source, path->destination, (unsigned long long)now);
         next = LH_TIME_NEVER;
-        if (lh_progress(way->ends[end % 2], &next) != 0)
+        if (lh_progress(path->ends[end % 2], &next) != 0)
             next = LH_TIME_NEVER; /* it has ended, and its requests tell */
     }
     if (netsim_event_pending(&protocol->timers, end))
         netsim_event_cancel(&protocol->timers, end);
     if (next < NETSIM_TIME_MAX / NETSIM_PS_PER_NS)
         netsim_event_schedule(&protocol->timers, end, next * NETSIM_PS_PER_NS);
-    return way_settle(way, protocol->net, protocol->pattern);
+    return path_settle(path, protocol->net, protocol->pattern);
 }
 
 /* All that starts now. */

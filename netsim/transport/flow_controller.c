@@ -103,8 +103,8 @@ static lh_time overdue_ns(const struct netsim_transport *transport, uint32_t flo
     netsim_time rtt_ps =
         sender->smoothed_rtt_ps > sender->base_rtt_ps ? sender->smoothed_rtt_ps : sender->base_rtt_ps;
     double wait_ps = transport->config.rto * (double)rtt_ps;
-    double least_ps = (double)transport->config.rto_min_ps;
-    return (lh_time)((wait_ps > least_ps ? wait_ps : least_ps) / (double)NETSIM_PS_PER_NS) + 1;
+    double min_ps = (double)transport->config.rto_min_ps;
+    return (lh_time)((wait_ps > min_ps ? wait_ps : min_ps) / (double)NETSIM_PS_PER_NS) + 1;
 }
 
 /* An event that is due sooner stays: it is set again then. */
@@ -184,13 +184,13 @@ static void netsim_controller_start(struct netsim_transport *transport, uint32_t
     const struct netsim_sender *sender = &transport->flows[flow].sender;
     double share = (double)config->payload_bytes / (config->payload_bytes + config->header_bytes);
     uint64_t line_bps = transport->network->more[netsim_host_port(sender->source)].rate_bps;
-    uint64_t told_bps = config->rate_bps;
-    uint64_t most_bps = told_bps != 0 && told_bps < line_bps ? told_bps : line_bps;
+    uint64_t given_bps = config->rate_bps;
+    uint64_t max_bps = given_bps != 0 && given_bps < line_bps ? given_bps : line_bps;
     bool bounded = config->window_bytes != 0 && config->window_bytes != NETSIM_WINDOW_BDP;
     const struct lh_congestion_path path = {
         .mtu_bytes = config->payload_bytes,
-        .rate_bps = (uint64_t)((double)told_bps * share),
-        .rate_max_bps = (uint64_t)((double)most_bps * share),
+        .rate_bps = (uint64_t)((double)given_bps * share),
+        .rate_max_bps = (uint64_t)((double)max_bps * share),
         .window_max_bytes = bounded ? config->window_bytes : UINT64_MAX,
         .rtt_ns = sender->base_rtt_ps / NETSIM_PS_PER_NS,
     };
@@ -352,7 +352,7 @@ struct dcqcn_config netsim_flow_rate_dcqcn(const struct netsim_dcqcn_config *con
         .increase_bytes = config->increase_bytes,
         .additive_bps = config->additive_bps,
         .hyper_bps = config->hyper_bps,
-        .least_bps = config->least_bps,
+        .min_bps = config->min_bps,
         .recovery_stages = config->recovery_stages,
         .gain = config->gain,
         .clamp = config->clamp,

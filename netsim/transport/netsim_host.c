@@ -218,17 +218,17 @@ static netsim_time timeout_ps(const struct netsim_transport *transport, uint32_t
         return irn_timeout_ps(transport, number);
     netsim_time rtt_ps =
         sender->smoothed_rtt_ps > sender->base_rtt_ps ? sender->smoothed_rtt_ps : sender->base_rtt_ps;
-    netsim_time least_ps = transport->config.rto_min_ps;
+    netsim_time min_ps = transport->config.rto_min_ps;
     unsigned doubled = sender->backoff < BACKOFF_MAX ? sender->backoff : BACKOFF_MAX;
     double wait_ps = transport->config.rto * (double)rtt_ps;
-    if (least_ps < TIMEOUT_MIN_PS)
-        least_ps = TIMEOUT_MIN_PS;
-    if (wait_ps < (double)least_ps)
-        wait_ps = (double)least_ps;
-    double most_ps = wait_ps > (double)DOUBLED_MAX_PS ? wait_ps : (double)DOUBLED_MAX_PS;
+    if (min_ps < TIMEOUT_MIN_PS)
+        min_ps = TIMEOUT_MIN_PS;
+    if (wait_ps < (double)min_ps)
+        wait_ps = (double)min_ps;
+    double max_ps = wait_ps > (double)DOUBLED_MAX_PS ? wait_ps : (double)DOUBLED_MAX_PS;
     wait_ps *= (double)((uint64_t)1 << doubled);
-    if (wait_ps > most_ps)
-        wait_ps = most_ps;
+    if (wait_ps > max_ps)
+        wait_ps = max_ps;
     return wait_ps < (double)TIMEOUT_MAX_PS ? (netsim_time)wait_ps : TIMEOUT_MAX_PS;
 }
 

@@ -353,15 +353,16 @@ static uint64_t blocks_of(const struct group *group, uint32_t *together)
     const struct netsim_workload_config *config = group->config;
     enum collective collective = group->transfers.schedule->collective;
     uint64_t parts = has_parts(collective) ? group->members : 1;
-    uint64_t most = config->block_bytes == 0 && !has_parts(collective) ? BLOCK_BYTES : config->block_bytes;
+    uint64_t maximum =
+        config->block_bytes == 0 && !has_parts(collective) ? BLOCK_BYTES : config->block_bytes;
     uint64_t part_bytes = (config->bytes + parts - 1) / parts;
     *together = UINT32_MAX;
     if (collective == COLLECTIVE_BARRIER)
         return 1;
-    if (most == 0)
+    if (maximum == 0)
         return parts;
-    uint64_t blocks = parts * ((part_bytes + most - 1) / most);
-    uint64_t fit = most / ((config->bytes + blocks - 1) / blocks);
+    uint64_t blocks = parts * ((part_bytes + maximum - 1) / maximum);
+    uint64_t fit = maximum / ((config->bytes + blocks - 1) / blocks);
     *together = fit < UINT32_MAX ? (uint32_t)fit : UINT32_MAX;
     return blocks;
 }
@@ -533,8 +534,8 @@ struct rounds {
     struct netsim_flow_list *list;
     const struct netsim_graph *graph;
     uint32_t hosts;
-    uint32_t senders; /* incast */
-    uint32_t *drawn;  /* permutation: to whom each host sends; incast: who sends; else NULL */
+    uint32_t senders;  /* incast */
+    uint32_t *sampled; /* permutation: to whom each host sends; incast: who sends; else NULL */
     struct netsim_host_groups groups; /* permutation */
     netsim_time now_ps;               /* start of this round */
     struct lh_prng pairs;
@@ -573,21 +574,21 @@ static bool try_derangement(uint32_t *to, uint32_t hosts, struct lh_prng *prng)
 }
 
 /* The first `count` of a shuffle of 0 … others - 1, in drawn. */
-static void draw_some(struct rounds *rounds, uint32_t count, uint32_t others)
+static void sample_some(struct rounds *rounds, uint32_t count, uint32_t others)
 {
     for (uint32_t i = 0; i < others; i++)
-        rounds->drawn[i] = i;
+        rounds->sampled[i] = i;
     for (uint32_t i = 0; i < count; i++)
-        swap(&rounds->drawn[i], &rounds->drawn[i + lh_prng_below(&rounds->pairs, others - i)]);
+        swap(&rounds->sampled[i], &rounds->sampled[i + lh_prng_below(&rounds->pairs, others - i)]);
 }
 
 /* Each host of the first group to one of the rest. */
 static void add_crossing(struct rounds *rounds)
 {
     const struct netsim_host_groups *groups = &rounds->groups;
-    draw_some(rounds, groups->senders, rounds->hosts - groups->senders);
+    sample_some(rounds, groups->senders, rounds->hosts - groups->senders);
     for (uint32_t i = 0; i < groups->senders; i++)
-        add_flow(rounds, groups->order[i], groups->order[groups->senders + rounds->drawn[i]]);
+        add_flow(rounds, groups->order[i], groups->order[groups->senders + rounds->sampled[i]]);
 }
 
 /* Each host to one other of its group. */
@@ -597,10 +598,10 @@ static void add_permutation(struct rounds *rounds)
     for (uint32_t group = 0; group < NETSIM_GROUPS_MAX; group++) {
         const uint32_t *members = groups->order + groups->first[group];
         uint32_t count = groups->first[group + 1] - groups->first[group];
-        while (count > 0 && !try_derangement(rounds->drawn, count, &rounds->pairs))
+        while (count > 0 && !try_derangement(rounds->sampled, count, &rounds->pairs))
             continue;
         for (uint32_t i = 0; i < count; i++)
-            add_flow(rounds, members[i], members[rounds->drawn[i]]);
+            add_flow(rounds, members[i], members[rounds->sampled[i]]);
     }
 }
 
@@ -609,9 +610,9 @@ static void add_incast(struct rounds *rounds)
     uint32_t receiver = rounds->config->receiver;
     if (receiver == UINT32_MAX)
         receiver = (uint32_t)lh_prng_below(&rounds->pairs, rounds->hosts);
-    draw_some(rounds, rounds->senders, rounds->hosts - 1);
+    sample_some(rounds, rounds->senders, rounds->hosts - 1);
     for (uint32_t i = 0; i < rounds->senders; i++) {
-        uint32_t sender = rounds->drawn[i];
+        uint32_t sender = rounds->sampled[i];
         add_flow(rounds, sender < receiver ? sender : sender + 1, receiver);
     }
 }
@@ -715,8 +716,8 @@ int netsim_workload_rounds(const struct netsim_workload *workload)
                             .graph = workload->graph,
                             .hosts = workload->graph->hosts,
                             .senders = config->senders,
-                            .pairs = lh_prng_fork(workload->prng, NETSIM_DRAW_PAIRS),
-                            .jitter = lh_prng_fork(workload->prng, NETSIM_DRAW_JITTER)};
+                            .pairs = lh_prng_fork(workload->prng, NETSIM_SAMPLE_PAIRS),
+                            .jitter = lh_prng_fork(workload->prng, NETSIM_SAMPLE_JITTER)};
     if (rounds.senders == 0)
         rounds.senders = rounds.hosts - 1;
     uint64_t count = 0;
@@ -727,7 +728,7 @@ int netsim_workload_rounds(const struct netsim_workload *workload)
     struct netsim_flow_list *list = workload->list;
     bool shuffled = config->jitter_ps > 0;
     list->flows = netsim_arena_take(workload->arena, count, sizeof *list->flows);
-    rounds.drawn = netsim_arena_take(workload->arena, rounds.hosts, sizeof *rounds.drawn);
+    rounds.sampled = netsim_arena_take(workload->arena, rounds.hosts, sizeof *rounds.sampled);
     if (config->kind == NETSIM_PERMUTATION)
         rounds.groups.order = netsim_arena_take(workload->arena, rounds.hosts, sizeof *rounds.groups.order);
     struct netsim_flow_request *scratch =

@@ -47,10 +47,10 @@ static void netsim_arrivals_next(struct netsim_arrivals *arrivals);
 /* From time 0 on: everything above at_ps is set. */
 static void netsim_arrivals_begin(struct netsim_arrivals *arrivals, const struct lh_prng *prng)
 {
-    arrivals->gaps = lh_prng_fork(prng, NETSIM_DRAW_GAPS);
-    arrivals->sources = lh_prng_fork(prng, NETSIM_DRAW_SOURCES);
-    arrivals->destinations = lh_prng_fork(prng, NETSIM_DRAW_DESTINATIONS);
-    arrivals->sizes = lh_prng_fork(prng, NETSIM_DRAW_SIZES);
+    arrivals->gaps = lh_prng_fork(prng, NETSIM_SAMPLE_GAPS);
+    arrivals->sources = lh_prng_fork(prng, NETSIM_SAMPLE_SOURCES);
+    arrivals->destinations = lh_prng_fork(prng, NETSIM_SAMPLE_DESTINATIONS);
+    arrivals->sizes = lh_prng_fork(prng, NETSIM_SAMPLE_SIZES);
     arrivals->at_ps = 0;
     netsim_arrivals_next(arrivals);
 }
@@ -64,7 +64,7 @@ static void netsim_arrivals_next(struct netsim_arrivals *arrivals)
 /* A host that sends, as its place in the order: by its share of the sum. Hosts with the fastest cable are
  * taken at once. Others are drawn again with the chance that they lack, so a draw takes as many turns in
  * the mean as the fastest is faster than the mean. */
-static uint32_t draw_sender(struct netsim_arrivals *arrivals)
+static uint32_t sample_sender(struct netsim_arrivals *arrivals)
 {
     for (;;) {
         uint32_t place =
@@ -76,7 +76,7 @@ static uint32_t draw_sender(struct netsim_arrivals *arrivals)
 }
 
 /* Any but the sender itself. */
-static uint32_t draw_receiver(struct netsim_arrivals *arrivals, uint32_t sender)
+static uint32_t sample_receiver(struct netsim_arrivals *arrivals, uint32_t sender)
 {
     const struct netsim_host_groups *groups = arrivals->groups;
     uint32_t first = arrivals->receiver_first;
@@ -94,9 +94,9 @@ static uint32_t draw_receiver(struct netsim_arrivals *arrivals, uint32_t sender)
 /* Who sends it to whom; once for each flow. */
 static void netsim_arrivals_hosts(struct netsim_arrivals *arrivals, uint32_t *source, uint32_t *destination)
 {
-    uint32_t sender = draw_sender(arrivals);
+    uint32_t sender = sample_sender(arrivals);
     *source = arrivals->groups->order[sender];
-    *destination = arrivals->groups->order[draw_receiver(arrivals, sender)];
+    *destination = arrivals->groups->order[sample_receiver(arrivals, sender)];
 }
 
 /* ---- cdf ------------------------------------------------------------------------------------------- */
@@ -252,7 +252,7 @@ double netsim_cdf_quantile(const struct netsim_cdf *cdf, double share)
     return cdf->bytes[low - 1] + (cdf->bytes[low] - cdf->bytes[low - 1]) * part;
 }
 
-uint64_t netsim_cdf_draw(const struct netsim_cdf *cdf, struct lh_prng *prng)
+uint64_t netsim_cdf_sample(const struct netsim_cdf *cdf, struct lh_prng *prng)
 {
     uint64_t bytes = (uint64_t)(netsim_cdf_quantile(cdf, lh_prng_double(prng)) + 0.5);
     return bytes > 0 ? bytes : 1;
@@ -263,7 +263,7 @@ uint64_t netsim_cdf_draw(const struct netsim_cdf *cdf, struct lh_prng *prng)
 #define LOAD_MAX 10.0 /* more is most likely 50 for 50% */
 
 #define PAIRS_MAX (NETSIM_SITES_MAX * NETSIM_SITES_MAX)
-/* Pairs fork their generators beyond enum netsim_workload_draw. */
+/* Pairs fork their generators beyond enum netsim_workload_sample. */
 #define DRAW_PAIR 0x100u
 #define ANY_GROUP UINT32_MAX
 
@@ -346,14 +346,14 @@ static int add_pair(struct poisson *poisson, uint32_t from, uint32_t to, double 
 {
     const uint32_t *first = poisson->groups.first;
     struct part part = {.group = from, .number = from * NETSIM_SITES_MAX + to};
-    uint32_t least = from == to ? 2 : 1;
-    if (members(poisson, from) < least || members(poisson, to) < least)
+    uint32_t minimum = from == to ? 2 : 1;
+    if (members(poisson, from) < minimum || members(poisson, to) < minimum)
         return lh_fail(
             LH_EINVAL,
             "workload.pairs has %c>%c: site %c has %u hosts, site %c has %u, and each needs %u (leave it "
             "out, or raise topology.sites, or give the hosts of a topology file site=N)",
             'a' + (char)from, 'a' + (char)to, 'a' + (char)from, members(poisson, from), 'a' + (char)to,
-            members(poisson, to), least);
+            members(poisson, to), minimum);
     part.arrivals.sender_first = first[from];
     part.arrivals.senders = members(poisson, from);
     part.arrivals.receiver_first = first[to];
@@ -399,18 +399,19 @@ static struct netsim_arrivals *earliest(struct poisson *poisson)
     return first;
 }
 
-static struct netsim_flow_request draw_flow(const struct poisson *poisson, struct netsim_arrivals *arrivals)
+static struct netsim_flow_request sample_flow(const struct poisson *poisson,
+                                              struct netsim_arrivals *arrivals)
 {
     struct netsim_flow_request flow = {.bytes = poisson->config->bytes,
                                        .start_ps = (netsim_time)arrivals->at_ps};
     if (poisson->has_sizes)
-        flow.bytes = netsim_cdf_draw(&poisson->sizes, &arrivals->sizes);
+        flow.bytes = netsim_cdf_sample(&poisson->sizes, &arrivals->sizes);
     netsim_arrivals_hosts(arrivals, &flow.source, &flow.destination);
     return flow;
 }
 
 /* Draws when flows arrive, and all else unless the arena only counts. Sets the count. */
-static int draw_flows(struct poisson *poisson, const struct lh_prng *prng, struct netsim_flow_list *list)
+static int sample_flows(struct poisson *poisson, const struct lh_prng *prng, struct netsim_flow_list *list)
 {
     begin_parts(poisson, prng);
     for (list->count = 0;; list->count++) {
@@ -420,7 +421,7 @@ static int draw_flows(struct poisson *poisson, const struct lh_prng *prng, struc
         if (list->count == NETSIM_FLOWS_MAX)
             return netsim_workload_check_count((double)NETSIM_FLOWS_MAX + 1);
         if (list->flows != NULL)
-            list->flows[list->count] = draw_flow(poisson, arrivals);
+            list->flows[list->count] = sample_flow(poisson, arrivals);
         netsim_arrivals_next(arrivals);
     }
 }
@@ -448,7 +449,7 @@ static int check(const struct netsim_workload_config *config)
     return 0;
 }
 
-/* Everything that draw_flows needs. Hosts are sorted unless the arena only counts. */
+/* Everything that sample_flows needs. Hosts are sorted unless the arena only counts. */
 static int prepare(struct poisson *poisson, struct netsim_arena *arena)
 {
     const struct netsim_workload_config *config = poisson->config;
@@ -487,14 +488,14 @@ int netsim_workload_poisson(const struct netsim_workload *workload)
     assert(workload->graph->nodes != NULL && workload->graph->cables != NULL);
     int rc = prepare(&poisson, workload->arena);
     if (rc == 0)
-        rc = draw_flows(&poisson, workload->prng, list);
+        rc = sample_flows(&poisson, workload->prng, list);
     if (rc != 0)
         return rc;
     uint32_t count = list->count;
     list->flows = netsim_arena_take(workload->arena, count, sizeof *list->flows);
     if (workload->arena->base == NULL)
         return 0;
-    rc = draw_flows(&poisson, workload->prng, list);
+    rc = sample_flows(&poisson, workload->prng, list);
     assert(rc == 0 && list->count == count);
     return 0;
 }

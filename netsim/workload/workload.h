@@ -66,7 +66,7 @@ int netsim_cdf_read(struct netsim_cdf *cdf, const char *key, const struct netsim
 /* The size below which that share of all flows lies; 0 <= share < 1. */
 double netsim_cdf_quantile(const struct netsim_cdf *cdf, double share);
 /* One size: to the nearest byte, at least 1. */
-uint64_t netsim_cdf_draw(const struct netsim_cdf *cdf, struct lh_prng *prng);
+uint64_t netsim_cdf_sample(const struct netsim_cdf *cdf, struct lh_prng *prng);
 
 /* ---- collective workload --------------------------------------------------------------------------- */
 

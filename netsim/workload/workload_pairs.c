@@ -157,12 +157,12 @@ bool transfers_next(const struct transfers *transfers, struct transfer *transfer
     return true;
 }
 
-uint32_t transfers_count(const struct transfers *transfers, uint32_t most, uint64_t *blocks)
+uint32_t transfers_count(const struct transfers *transfers, uint32_t maximum, uint64_t *blocks)
 {
     struct transfer transfer = {0};
     uint32_t count = 0;
     *blocks = 0;
-    for (; count <= most && transfers_next(transfers, &transfer); count++)
+    for (; count <= maximum && transfers_next(transfers, &transfer); count++)
         *blocks += transfer.count;
     return count;
 }

@@ -67,7 +67,7 @@ struct transfer {
 /* The next one, by step, sender and the schedule's own order. False: there are no more. */
 bool transfers_next(const struct transfers *transfers, struct transfer *transfer);
 /* How many there are, and how many blocks they carry together; of more than `most`, the first ones. */
-uint32_t transfers_count(const struct transfers *transfers, uint32_t most, uint64_t *blocks);
+uint32_t transfers_count(const struct transfers *transfers, uint32_t maximum, uint64_t *blocks);
 /* Of a whole tensor of at most 2^44 bytes, which is shared out evenly among the blocks. */
 uint64_t transfer_bytes(const struct transfers *transfers, const struct transfer *transfer, uint64_t bytes);
 
@@ -90,13 +90,13 @@ struct netsim_workload {
 };
 
 /* Components that draw, each from a fork of the generator: none shifts another. */
-enum netsim_workload_draw {
-    NETSIM_DRAW_PAIRS,
-    NETSIM_DRAW_JITTER,
-    NETSIM_DRAW_GAPS,
-    NETSIM_DRAW_SOURCES,
-    NETSIM_DRAW_DESTINATIONS,
-    NETSIM_DRAW_SIZES,
+enum netsim_workload_sample {
+    NETSIM_SAMPLE_PAIRS,
+    NETSIM_SAMPLE_JITTER,
+    NETSIM_SAMPLE_GAPS,
+    NETSIM_SAMPLE_SOURCES,
+    NETSIM_SAMPLE_DESTINATIONS,
+    NETSIM_SAMPLE_SIZES,
 };
 
 /* 0; -LH_ERANGE: workload.bytes, or the number of flows, is out of range. */

@@ -399,11 +399,11 @@ static lh_time pass_bottleneck(struct lh_link_state *link, lh_time now, uint32_t
         return now;
     if (link->bottleneck_free_ns <= now) {
         link->bottleneck_free_ns = now;
-        link->bottleneck_rest = 0;
+        link->bottleneck_remainder = 0;
     }
-    uint128 bit_ns = (uint128)wire_bytes * BITS_PER_BYTE * LH_NS_PER_S + link->bottleneck_rest;
+    uint128 bit_ns = (uint128)wire_bytes * BITS_PER_BYTE * LH_NS_PER_S + link->bottleneck_remainder;
     link->bottleneck_free_ns += (lh_time)(bit_ns / link->spec.rate_bps);
-    link->bottleneck_rest = (uint64_t)(bit_ns % link->spec.rate_bps);
+    link->bottleneck_remainder = (uint64_t)(bit_ns % link->spec.rate_bps);
     return link->bottleneck_free_ns;
 }
 

@@ -28,8 +28,8 @@ struct lh_link_state {
     struct lh_prng timing_prng; /* jitter and reordering */
     struct lh_prng damage_prng; /* duplication and corruption */
     lh_time bottleneck_free_ns; /* when the last accepted packet has left the bottleneck, rounded down */
-    uint64_t bottleneck_rest;   /* what was rounded off, in units of 1 / rate_bps nanoseconds */
-    bool in_burst;              /* Gilbert-Elliott: in the bad state */
+    uint64_t bottleneck_remainder; /* what was rounded off, in units of 1 / rate_bps nanoseconds */
+    bool in_burst;                 /* Gilbert-Elliott: in the bad state */
 };
 
 struct lh_link_fate {

@@ -10,18 +10,18 @@
 
 #include <longhaul/types.h>
 
-static inline uint64_t lh_least(uint64_t a, uint64_t b)
+static inline uint64_t lh_min(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
 
-static inline uint64_t lh_most(uint64_t a, uint64_t b)
+static inline uint64_t lh_max(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
 }
 
 /* 0 where all of it is used, and more. */
-static inline uint64_t lh_left(uint64_t limit, uint64_t used)
+static inline uint64_t lh_sub_sat(uint64_t limit, uint64_t used)
 {
     return used < limit ? limit - used : 0;
 }
@@ -29,7 +29,7 @@ static inline uint64_t lh_left(uint64_t limit, uint64_t used)
 /* The earlier of two moments: how every timer finds when it expires next. */
 static inline lh_time lh_earlier(lh_time a, lh_time b)
 {
-    return lh_least(a, b);
+    return lh_min(a, b);
 }
 
 /* *next becomes the candidate, if that is earlier. */

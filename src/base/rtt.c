@@ -20,7 +20,7 @@ void lh_rtt_init(struct lh_rtt *rtt)
 
 void lh_rtt_on_sample(struct lh_rtt *rtt, lh_time sample_ns)
 {
-    lh_time sample = lh_least(lh_most(sample_ns, 1), SAMPLE_MAX_NS);
+    lh_time sample = lh_min(lh_max(sample_ns, 1), SAMPLE_MAX_NS);
     rtt->latest_ns = sample;
     if (rtt->samples++ == 0) {
         rtt->smoothed_ns = sample;
@@ -28,19 +28,19 @@ void lh_rtt_on_sample(struct lh_rtt *rtt, lh_time sample_ns)
         rtt->minimum_ns = sample;
         return;
     }
-    lh_time distance = lh_most(rtt->smoothed_ns, sample) - lh_least(rtt->smoothed_ns, sample);
+    lh_time distance = lh_max(rtt->smoothed_ns, sample) - lh_min(rtt->smoothed_ns, sample);
     rtt->variance_ns = (3 * rtt->variance_ns + distance) / 4;
     rtt->smoothed_ns = (7 * rtt->smoothed_ns + sample) / 8;
-    rtt->minimum_ns = lh_least(rtt->minimum_ns, sample);
+    rtt->minimum_ns = lh_min(rtt->minimum_ns, sample);
     assert(rtt->smoothed_ns >= rtt->minimum_ns && rtt->smoothed_ns <= SAMPLE_MAX_NS);
 }
 
 lh_time lh_rtt_overdue_ns(const struct lh_rtt *rtt)
 {
-    return rtt->smoothed_ns + lh_most(rtt->smoothed_ns / 8, 4 * rtt->variance_ns);
+    return rtt->smoothed_ns + lh_max(rtt->smoothed_ns / 8, 4 * rtt->variance_ns);
 }
 
 lh_time lh_rtt_reorder_window_ns(const struct lh_rtt *rtt)
 {
-    return lh_least(lh_most(rtt->minimum_ns / 8, 2 * rtt->variance_ns), rtt->smoothed_ns / 2);
+    return lh_min(lh_max(rtt->minimum_ns / 8, 2 * rtt->variance_ns), rtt->smoothed_ns / 2);
 }

@@ -94,7 +94,7 @@ static inline bool group_timeout_is_valid(const struct lh_timeout_proposal *prop
 #define STALE_ROUNDS   16u
 #define CLAMP          8.0
 #define SIGMA_OF_MAD   1.4826 /* of a normal distribution */
-#define MARGIN_LEAST   0.02   /* of the center: timers, and members that hardly differ */
+#define MARGIN_MIN     0.02   /* of the center: timers, and members that hardly differ */
 #define CORRECTION_MIN 0.5
 #define CORRECTION_MAX 1.4 /* what false reports of loss can reach */
 #define CORRECTION     0.1 /* step */
@@ -196,7 +196,7 @@ static void follow_margin(struct lh_timeout *timeout, uint32_t voters)
     correct(timeout);
     double relative = state->deviation / state->center;
     state->margin = timeout->correction * normal_margin(timeout->attr.loss_target / fmax(relative, 1e-9));
-    state->cost = state->center + fmax(state->margin * state->deviation, MARGIN_LEAST * state->center);
+    state->cost = state->center + fmax(state->margin * state->deviation, MARGIN_MIN * state->center);
 }
 
 static void take_median(struct lh_timeout *timeout)

@@ -50,13 +50,13 @@ static uint32_t count_equal(const struct column *column, uint32_t rank)
 }
 
 /* The lowest rank that has the digest of most. Once as many have one as are left, the search is over. */
-static uint32_t find_most(const struct column *column)
+static uint32_t find_max(const struct column *column)
 {
-    uint32_t best = 0, most = 0;
-    for (uint32_t r = 0; r + most < column->ranks; r++) {
+    uint32_t best = 0, maximum = 0;
+    for (uint32_t r = 0; r + maximum < column->ranks; r++) {
         uint32_t count = count_equal(column, r);
-        if (count > most) {
-            most = count;
+        if (count > maximum) {
+            maximum = count;
             best = r;
         }
     }
@@ -68,9 +68,9 @@ void digests_compare(const uint8_t *digests, uint32_t ranks, uint32_t buffers, b
     for (uint32_t b = 0; b < buffers; b++) {
         const struct column column = {digests + (size_t)b * DIGEST_BYTES, ranks,
                                       (size_t)buffers * DIGEST_BYTES};
-        uint32_t most = find_most(&column);
+        uint32_t maximum = find_max(&column);
         for (uint32_t r = 0; r < ranks; r++)
-            differs[(size_t)r * buffers + b] = !is_equal(&column, most, r);
+            differs[(size_t)r * buffers + b] = !is_equal(&column, maximum, r);
     }
 }
 

@@ -319,15 +319,15 @@ static uint32_t transpose_steps(const struct schedule_shape *shape)
 }
 
 /* Where a rank is. */
-struct seat {
+struct socket_slot {
     uint32_t site, number;
     uint32_t size; /* of the site */
 };
 
-static struct seat seat_of(const struct schedule_shape *shape, uint32_t place)
+static struct socket_slot slot_of(const struct schedule_shape *shape, uint32_t place)
 {
     uint32_t site = site_of(shape, place);
-    return (struct seat){site, place - site_first(shape, site), site_size(shape, site)};
+    return (struct socket_slot){site, place - site_first(shape, site), site_size(shape, site)};
 }
 
 /* Whether the step is one across sites, and becomes its number. */
@@ -349,7 +349,7 @@ static uint32_t column(const struct schedule_shape *shape, uint32_t site, uint32
 
 /* The index-th of all ranks that are reached by this number of a site; every site's column is as long as
  * that of the largest, so a place may have nobody: then the peer is the place itself. */
-static bool destination(const struct schedule_shape *shape, struct seat from, uint32_t index,
+static bool destination(const struct schedule_shape *shape, struct socket_slot from, uint32_t index,
                         uint32_t *place)
 {
     uint32_t rows = (largest_site(shape) - 1) / from.size + 1, site = index / rows, row = index % rows;
@@ -364,7 +364,7 @@ static bool destination(const struct schedule_shape *shape, struct seat from, ui
 static bool between(const struct schedule_shape *shape, uint32_t from, uint32_t to, uint32_t step,
                     uint32_t index, struct schedule_transfer *transfer)
 {
-    struct seat sender = seat_of(shape, from), receiver = seat_of(shape, to);
+    struct socket_slot sender = slot_of(shape, from), receiver = slot_of(shape, to);
     uint32_t place;
     if (is_across(shape, &step)) /* what all of the sender's site have for the receiver */
         return index < sender.size &&
@@ -379,7 +379,7 @@ static bool between(const struct schedule_shape *shape, uint32_t from, uint32_t 
 static bool transpose_send(const struct schedule_shape *shape, uint32_t rank, uint32_t step, uint32_t index,
                            struct schedule_transfer *transfer)
 {
-    struct seat from = seat_of(shape, rank);
+    struct socket_slot from = slot_of(shape, rank);
     uint32_t round = step;
     if (!is_across(shape, &round)) {
         uint32_t to = (from.number + step + 1) % from.size;
@@ -395,7 +395,7 @@ static bool transpose_send(const struct schedule_shape *shape, uint32_t rank, ui
 static bool transpose_source(const struct schedule_shape *shape, uint32_t rank, uint32_t step,
                              uint32_t index, uint32_t *peer)
 {
-    struct seat to = seat_of(shape, rank);
+    struct socket_slot to = slot_of(shape, rank);
     uint32_t round = step, sites = sites_of(shape);
     if (!is_across(shape, &round)) {
         *peer = site_first(shape, to.site) + (to.number + to.size - (step + 1) % to.size) % to.size;

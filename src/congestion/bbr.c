@@ -86,7 +86,7 @@
 #define SHARE_MARKED      0.5  /* or so many marks: a few are chance, and flows would yield one by one */
 #define SHARE_CUT         0.8  /* of a full path and that queue: it gets empty */
 #define SHARE_GROWTH      0.35 /* a round trip: of the root of the window in packets, */
-#define SHARE_LEAST       0.25 /* and at least, in packets; */
+#define SHARE_MIN         0.25 /* and at least, in packets; */
 #define SHARE_USED        0.85 /* or so much of the rate was used: the host does not keep up with it; */
 #define SHARE_RTT_NS      25e6 /* with this round trip; by the time, so that long paths get a share, */
 #define SHARE_RTT_MAX     4.0  /* up to so many times longer or shorter */
@@ -280,7 +280,7 @@ static void set_bw(struct bbr *b, double bw)
 }
 
 /* The longer the train, the better is what it says; but its end waits for the receiver at times. */
-static void on_rest_of_train(struct bbr *b, double rate)
+static void on_remaining_train(struct bbr *b, double rate)
 {
     if (rate > b->bw && rate < BBR_TRAIN_AGREE * b->bw)
         set_bw(b, rate);
@@ -300,7 +300,7 @@ static void on_rate(struct bbr *b, const struct lh_congestion_feedback *f)
     rate =
         fmin(rate, (queue_is_short(b) ? SHORT_TOLERANCE : PACE_TOLERANCE) * fmax(b->pace, b->pace_before));
     if (rate > 0 && f->sent_ns != 0 && f->sent_ns < b->train_end_ns) {
-        on_rest_of_train(b, rate);
+        on_remaining_train(b, rate);
         return;
     }
     if (rate > b->round_bw)
@@ -373,8 +373,8 @@ static void on_congestion(struct bbr *b, const struct lh_congestion_feedback *f)
     bool cruises = b->state == BBR_CRUISE || b->state == BBR_DOWN;
     if (cruises && b->round_bw > 0 && (!shared(b) || b->rounds >= b->cut_round + 2)) {
         double to = (shared(b) ? SHARED_CUT : 1) * b->round_bw;
-        double least = is_much_slower(b) ? 0 : CUT_MAX * b->bw;
-        to = to > least ? to : least;
+        double minimum = is_much_slower(b) ? 0 : CUT_MAX * b->bw;
+        to = to > minimum ? to : minimum;
         if (to < b->bw)
             set_bw(b, to);
         b->cut_round = b->rounds;
@@ -421,7 +421,7 @@ static void share_grow(struct bbr *b)
 {
     double packets = bdp_of(b) / b->mtu;
     double slow = fmin(fmax(b->rtt_min / SHARE_RTT_NS, 1 / SHARE_RTT_MAX), SHARE_RTT_MAX);
-    double more = slow * fmax(SHARE_GROWTH * sqrt(packets), SHARE_LEAST);
+    double more = slow * fmax(SHARE_GROWTH * sqrt(packets), SHARE_MIN);
     if (b->round_full || b->round_bw > SHARE_USED * b->bw)
         set_bw(b, b->bw * (1 + more / fmax(packets, 1)));
 }
@@ -455,7 +455,7 @@ static void on_futile(struct bbr *b, lh_time now)
     enter(b, BBR_CRUISE, now);
 }
 
-static void judge_others(struct bbr *b, double queue)
+static void check_competition(struct bbr *b, double queue)
 {
     b->queue_longest = fmax(b->queue_longest, queue);
     bool over = b->rounds > b->foreign_round + FOREIGN_ROUNDS;
@@ -485,7 +485,7 @@ static void on_sharing(struct bbr *b, bool bad, lh_time now)
     if (b->round_rtt_min == 0)
         return;
     double queue = queue_of(b);
-    judge_others(b, queue);
+    check_competition(b, queue);
     bool cruises = b->state == BBR_CRUISE && b->rounds > b->state_round + 1 && !b->foreign;
     double longest = (shared(b) ? SHARE_SEEN : 1) * long_queue(b) + packets_delay(b, SHARE_PACKETS);
     if (cruises && (queue > longest || is_marked(b, MARKED)))
@@ -612,8 +612,8 @@ static void on_state(struct bbr *b, const struct lh_congestion_feedback *f)
         break;
     case BBR_STARTUP:
         if (path_limits) {
-            double most = STARTUP_GAIN * b->bw;
-            double now = b->spacing_bps < most ? b->spacing_bps : most;
+            double maximum = STARTUP_GAIN * b->bw;
+            double now = b->spacing_bps < maximum ? b->spacing_bps : maximum;
             if (now > b->bw)
                 set_bw(b, now);
             enter(b, BBR_DRAIN, f->now);

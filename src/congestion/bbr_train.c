@@ -17,7 +17,7 @@
 
 static uint64_t first_bytes(uint32_t mtu)
 {
-    return lh_most(BBR_TRAIN_BYTES, (uint64_t)PACKETS_MIN * mtu);
+    return lh_max(BBR_TRAIN_BYTES, (uint64_t)PACKETS_MIN * mtu);
 }
 
 void bbr_train_start(struct bbr_train *train, uint32_t mtu_bytes, uint64_t bytes)
@@ -59,7 +59,7 @@ static void on_spacing(struct bbr_train *train, const struct lh_congestion_feedb
 }
 
 /* How fast came what followed that part. */
-static double rest_of(const struct bbr_train *train, const struct bbr_spacing *part)
+static double remaining_of(const struct bbr_train *train, const struct bbr_spacing *part)
 {
     return rate_of(train->all.bytes - part->bytes, train->all.ns - part->ns);
 }
@@ -68,7 +68,7 @@ static double rest_of(const struct bbr_train *train, const struct bbr_spacing *p
 static bool agrees(const struct bbr_train *train, const struct bbr_spacing *part)
 {
     double first = rate_of(part->bytes, part->ns);
-    double rest = rest_of(train, part);
+    double rest = remaining_of(train, part);
     return part->ns > 0 && train->all.ns > part->ns && train->all.bytes > part->bytes &&
            first < BBR_TRAIN_AGREE * rest && rest < BBR_TRAIN_AGREE * first;
 }
@@ -85,8 +85,8 @@ static void next_train(struct bbr_train *train, uint64_t settled_bytes)
     train->first_bytes = 0;
 }
 
-static struct bbr_train_rate judge(const struct bbr_train *train, const struct lh_congestion_feedback *f,
-                                   const struct bbr_train_path *path, bool believable, bool lost)
+static struct bbr_train_rate evaluate(const struct bbr_train *train, const struct lh_congestion_feedback *f,
+                                      const struct bbr_train_path *path, bool believable, bool lost)
 {
     double spacing = rate_of(train->all.bytes, train->all.ns);
     struct bbr_train_rate rate = {f->rate_bps != 0 ? (double)f->rate_bps : spacing,
@@ -103,7 +103,7 @@ static struct bbr_train_rate judge(const struct bbr_train *train, const struct l
         rate.bps = rate_of((double)(train->busy_bytes + train->mtu), over + 1);
     }
     if (believable && train->quarter.ns > 0) /* what waited in a host came too fast */
-        rate.bps = fmin(rate.bps, rest_of(train, &train->quarter));
+        rate.bps = fmin(rate.bps, remaining_of(train, &train->quarter));
     return rate;
 }
 
@@ -123,5 +123,5 @@ struct bbr_train_rate bbr_train_on_feedback(struct bbr_train *train, const struc
         next_train(train, path->settled_bytes);
         return unknown;
     }
-    return judge(train, f, path, believable, lost);
+    return evaluate(train, f, path, believable, lost);
 }

@@ -60,7 +60,7 @@ int dcqcn_check(const struct dcqcn_config *config)
     if (rc == 0)
         rc = check_rate("hyper step", config->hyper_bps);
     if (rc == 0)
-        rc = check_rate("least rate", config->least_bps);
+        rc = check_rate("least rate", config->min_bps);
     if (rc != 0)
         return rc;
     if (!(config->gain > 0 && config->gain <= 1))
@@ -116,8 +116,8 @@ static void cut(struct dcqcn *dcqcn, const struct dcqcn_config *config, lh_time 
     if (config->clamp || raised)
         dcqcn->target_bps = dcqcn->rate_bps;
     uint64_t rate_bps = (uint64_t)((double)dcqcn->rate_bps * (1 - dcqcn->alpha / 2));
-    uint64_t least_bps = config->least_bps < dcqcn->line_bps ? config->least_bps : dcqcn->line_bps;
-    dcqcn->rate_bps = rate_bps > least_bps ? rate_bps : least_bps;
+    uint64_t min_bps = config->min_bps < dcqcn->line_bps ? config->min_bps : dcqcn->line_bps;
+    dcqcn->rate_bps = rate_bps > min_bps ? rate_bps : min_bps;
     assert(dcqcn->target_bps >= dcqcn->rate_bps);
     dcqcn->time_stage = dcqcn->bytes_stage = 0;
     dcqcn->bytes_left = config->increase_bytes;
@@ -132,11 +132,11 @@ static void raise(struct dcqcn *dcqcn, const struct dcqcn_config *config)
 {
     uint32_t time_stage = dcqcn->time_stage;
     uint32_t bytes_stage = config->increase_bytes != 0 ? dcqcn->bytes_stage : time_stage;
-    uint32_t most = time_stage > bytes_stage ? time_stage : bytes_stage;
-    uint32_t least = time_stage > bytes_stage ? bytes_stage : time_stage;
-    if (least > config->recovery_stages)
+    uint32_t maximum = time_stage > bytes_stage ? time_stage : bytes_stage;
+    uint32_t minimum = time_stage > bytes_stage ? bytes_stage : time_stage;
+    if (minimum > config->recovery_stages)
         dcqcn->target_bps += config->hyper_bps;
-    else if (most >= config->recovery_stages)
+    else if (maximum >= config->recovery_stages)
         dcqcn->target_bps += config->additive_bps;
     if (dcqcn->target_bps > dcqcn->line_bps)
         dcqcn->target_bps = dcqcn->line_bps;
@@ -229,14 +229,14 @@ void dcqcn_on_bytes(struct dcqcn *dcqcn, const struct dcqcn_config *config, lh_t
 /* Timers: those of dcqcn.h, which run in round trips. */
 
 /* Of timers, which run in round trips: at the least what the paper's notification point takes. */
-#define TIMER_LEAST_NS  (50 * LH_NS_PER_US)
+#define TIMER_MIN_NS    (50 * LH_NS_PER_US)
 #define RECOVERY_STAGES 3u
 #define STEP_PART       0.25
 #define HYPER_STEPS     5.0
 /* Alpha's interval is a round trip and not a fraction of it: as DCTCP's. */
 #define ALPHA_GAIN (1.0 / 16)
 /* A rate that brings no more is not raised: above this many times what was delivered. */
-#define UNPROVEN_MOST  2.0
+#define UNPROVEN_MAX   2.0
 #define DELIVERED_KEPT (7.0 / 8)
 /* In flight, of what the rate fills. */
 #define WINDOW_GAIN 1.5
@@ -274,9 +274,9 @@ static double window_bytes(const struct dcqcn_control *control)
     return share_bytes_of((double)control->rate.rate_bps, (double)control->rounds.minimum_ns);
 }
 
-static lh_time within_span(lh_time ns, lh_time least_ns)
+static lh_time within_span(lh_time ns, lh_time min_ns)
 {
-    lh_time span_ns = ns > least_ns ? ns : least_ns;
+    lh_time span_ns = ns > min_ns ? ns : min_ns;
     return span_ns < DCQCN_SPAN_MAX_NS ? span_ns : DCQCN_SPAN_MAX_NS;
 }
 
@@ -293,13 +293,12 @@ static void configure(struct dcqcn_control *control)
         step_bps =
             share_rate_of(share_step_bytes(window_bytes(control), control->path.mtu_bytes), (double)rtt_ns);
     control->config = (struct dcqcn_config){
-        .alpha_ns = within_span(rtt_ns, TIMER_LEAST_NS),
-        .decrease_ns = within_span(rtt_ns, TIMER_LEAST_NS),
-        .increase_ns =
-            control->increase_ns != 0 ? control->increase_ns : within_span(rtt_ns, TIMER_LEAST_NS),
+        .alpha_ns = within_span(rtt_ns, TIMER_MIN_NS),
+        .decrease_ns = within_span(rtt_ns, TIMER_MIN_NS),
+        .increase_ns = control->increase_ns != 0 ? control->increase_ns : within_span(rtt_ns, TIMER_MIN_NS),
         .additive_bps = within_steps(step_bps),
         .hyper_bps = within_steps(HYPER_STEPS * step_bps),
-        .least_bps = DCQCN_STEP_MIN_BPS,
+        .min_bps = DCQCN_STEP_MIN_BPS,
         .recovery_stages = RECOVERY_STAGES,
         .gain = ALPHA_GAIN,
         .clamp = true,
@@ -354,7 +353,7 @@ static void skip_pause(lh_time *due_ns, lh_time from_ns)
 
 static double proven_bps(const struct dcqcn_control *control)
 {
-    return control->delivered_bps > 0 ? UNPROVEN_MOST * control->delivered_bps : SHARE_RATE_MAX_BPS;
+    return control->delivered_bps > 0 ? UNPROVEN_MAX * control->delivered_bps : SHARE_RATE_MAX_BPS;
 }
 
 static void until(struct dcqcn_control *control, lh_time now)
@@ -369,11 +368,11 @@ static void until(struct dcqcn_control *control, lh_time now)
     if (control->doubling)
         return; /* the machine waits for the first notification */
     dcqcn_on_time(rate, &control->config, now);
-    double most_bps = proven_bps(control);
+    double max_bps = proven_bps(control);
     if (control->limited) /* little may have been delivered because little was sent */
-        most_bps = fmax(most_bps, (double)before_bps);
-    if ((double)rate->rate_bps > most_bps)
-        set_rate(control, most_bps, now);
+        max_bps = fmax(max_bps, (double)before_bps);
+    if ((double)rate->rate_bps > max_bps)
+        set_rate(control, max_bps, now);
 }
 
 static void notify(struct dcqcn_control *control, const struct lh_congestion_feedback *feedback)
@@ -417,7 +416,7 @@ static bool is_congested_unmarked(struct dcqcn_control *control)
 {
     lh_time rtt_ns = control->rounds.minimum_ns;
     bool lossy = round_trips_excess_loss(&control->rounds) > 0;
-    return lossy || control->rounds.queue_ns > within_span(rtt_ns, TIMER_LEAST_NS);
+    return lossy || control->rounds.queue_ns > within_span(rtt_ns, TIMER_MIN_NS);
 }
 
 /* Any one report of half a round trip ends the doubling. */
@@ -426,7 +425,7 @@ static bool has_doubled_enough(const struct dcqcn_control *control,
 {
     lh_time rtt_ns = control->rounds.minimum_ns;
     return control->doubling &&
-           round_trips_queue_ns(&control->rounds, feedback) > within_span(rtt_ns / 2, TIMER_LEAST_NS);
+           round_trips_queue_ns(&control->rounds, feedback) > within_span(rtt_ns / 2, TIMER_MIN_NS);
 }
 
 static void control_on_feedback(void *state, const struct lh_congestion_feedback *feedback)

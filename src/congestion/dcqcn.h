@@ -22,7 +22,7 @@ struct dcqcn_config {
     uint64_t increase_bytes;  /* sent since then: increase too; 0: bytes count for nothing */
     uint64_t additive_bps;    /* the target grows by this */
     uint64_t hyper_bps;       /* and by this when it has long been quiet */
-    uint64_t least_bps;       /* no cut goes below */
+    uint64_t min_bps;         /* no cut goes below */
     uint32_t recovery_stages; /* increases after a cut that only go back half way to the target */
     double gain;              /* weight of the newest interval in alpha: above 0, at most 1 */
     bool clamp; /* each cut sets the target to the rate before it; else a second cut without an increase
@@ -36,7 +36,7 @@ struct dcqcn_config {
 #define DCQCN_INCREASE_NS     (900 * LH_NS_PER_US)
 #define DCQCN_ADDITIVE_BPS    UINT64_C(50000000)
 #define DCQCN_HYPER_BPS       UINT64_C(100000000)
-#define DCQCN_LEAST_BPS       UINT64_C(100000000)
+#define DCQCN_MIN_BPS         UINT64_C(100000000)
 #define DCQCN_RECOVERY_STAGES 1u
 #define DCQCN_GAIN            (1.0 / 256)
 #define DCQCN_SPAN_MAX_NS     (3600 * LH_NS_PER_S)

@@ -23,8 +23,8 @@
 #define STEP_PART    0.25
 #define QUIET_ROUNDS 16
 /* Silence of as many loops: the sender had nothing to send. */
-#define PAUSE_LOOPS   2
-#define LEAST_PACKETS 2
+#define PAUSE_LOOPS 2
+#define MIN_PACKETS 2
 
 static double target_ns(const struct eqds_receiver *receiver)
 {
@@ -34,17 +34,17 @@ static double target_ns(const struct eqds_receiver *receiver)
 
 static void set_window(struct eqds_receiver *receiver, double bytes)
 {
-    double most = (double)receiver->path.window_max_bytes;
-    double least = LEAST_PACKETS * (double)receiver->path.mtu_bytes;
-    receiver->window_bytes = fmin(fmax(bytes, least), most);
+    double maximum = (double)receiver->path.window_max_bytes;
+    double minimum = MIN_PACKETS * (double)receiver->path.mtu_bytes;
+    receiver->window_bytes = fmin(fmax(bytes, minimum), maximum);
 }
 
 void eqds_receiver_start(struct eqds_receiver *receiver, const struct lh_congestion_path *path,
-                         double first_bytes, double pace_most_bps, lh_time now)
+                         double first_bytes, double pace_max_bps, lh_time now)
 {
     *receiver = (struct eqds_receiver){
         .path = *path,
-        .pace_most_bps = pace_most_bps,
+        .pace_max_bps = pace_max_bps,
         .paced_ns = now,
         .arrived_ns = now,
         .doubling = path->rate_bps == 0,
@@ -146,9 +146,9 @@ void eqds_receiver_on_arrived(struct eqds_receiver *receiver, uint64_t arrived_b
 static double pace_bps(const struct eqds_receiver *receiver)
 {
     if (receiver->rounds.minimum_ns == 0)
-        return receiver->pace_most_bps;
+        return receiver->pace_max_bps;
     double bps = PACE_GAIN * share_rate_of(receiver->window_bytes, (double)receiver->rounds.minimum_ns);
-    return fmin(bps, receiver->pace_most_bps);
+    return fmin(bps, receiver->pace_max_bps);
 }
 
 /* An eighth of the window apart. */
@@ -318,8 +318,8 @@ static void eqds_on_timer(void *state, lh_time now)
 static double window_bytes(const struct eqds *eqds)
 {
     double delivered = share_bytes_of(eqds->delivered_bps, (double)eqds->rounds.minimum_ns);
-    double most = eqds->first_bytes + DELIVERED_GAIN * delivered;
-    return eqds->lossy_bytes != 0 ? fmin(most, eqds->lossy_bytes) : most;
+    double maximum = eqds->first_bytes + DELIVERED_GAIN * delivered;
+    return eqds->lossy_bytes != 0 ? fmin(maximum, eqds->lossy_bytes) : maximum;
 }
 
 static void eqds_decide(const void *state, lh_time now, struct lh_congestion_decision *decision)
@@ -354,9 +354,9 @@ static void eqds_view(const void *state, struct lh_congestion_view *view)
 static void receiver_start(void *state, const struct lh_congestion_path *path,
                            const uint8_t params[LH_CONGESTION_PARAMS], lh_time now)
 {
-    double most_bps = (double)congestion_keys_value(params, KEY_RATE, 0);
+    double max_bps = (double)congestion_keys_value(params, KEY_RATE, 0);
     eqds_receiver_start(state, path, first_window_bytes(path, params),
-                        most_bps != 0 ? most_bps : SHARE_RATE_MAX_BPS, now);
+                        max_bps != 0 ? max_bps : SHARE_RATE_MAX_BPS, now);
 }
 
 static void receiver_on_arrived(void *state, uint64_t arrived_bytes, uint64_t marked_bytes, lh_time now)

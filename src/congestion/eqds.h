@@ -39,7 +39,7 @@ struct eqds_receiver {
     struct round_trips rounds; /* of the loop */
     double window_bytes;
     double unproven_bytes; /* arrived since the last loop was measured */
-    double pace_most_bps;
+    double pace_max_bps;
     uint64_t arrived_bytes;
     uint64_t credit_bytes; /* granted */
     double round_arrived, round_marked;
@@ -51,9 +51,9 @@ struct eqds_receiver {
     struct eqds_mark marks[EQDS_MARKS];
 };
 
-/* pace_most_bps: of credits; first_bytes: before anything has arrived. */
+/* pace_max_bps: of credits; first_bytes: before anything has arrived. */
 void eqds_receiver_start(struct eqds_receiver *receiver, const struct lh_congestion_path *path,
-                         double first_bytes, double pace_most_bps, lh_time now);
+                         double first_bytes, double pace_max_bps, lh_time now);
 void eqds_receiver_on_arrived(struct eqds_receiver *receiver, uint64_t arrived_bytes, uint64_t marked_bytes,
                               lh_time now);
 uint64_t eqds_receiver_credit(struct eqds_receiver *receiver, lh_time now, lh_time *next_ns);

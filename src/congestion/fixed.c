@@ -5,7 +5,7 @@
 #include "base/min_max.h"
 
 struct fixed {
-    uint64_t told_bps; /* 0: nothing was told */
+    uint64_t given_bps; /* 0: nothing was told */
     uint64_t rate_bps;
     lh_time rtt_minimum_ns; /* 0: unknown */
 };
@@ -24,7 +24,7 @@ static void fixed_start(void *state, const struct lh_congestion_path *path,
     (void)params, (void)now;
     uint64_t rate_bps = path->rate_bps != 0 ? path->rate_bps : LH_RATE_NONE;
     *(struct fixed *)state = (struct fixed){
-        .told_bps = path->rate_bps,
+        .given_bps = path->rate_bps,
         .rate_bps = rate_bps < path->rate_max_bps ? rate_bps : path->rate_max_bps,
         .rtt_minimum_ns = path->rtt_ns,
     };
@@ -59,7 +59,7 @@ static void fixed_view(const void *state, struct lh_congestion_view *view)
 {
     const struct fixed *fixed = state;
     *view = (struct lh_congestion_view){
-        .bandwidth_bps = fixed->told_bps,
+        .bandwidth_bps = fixed->given_bps,
         .rtt_minimum_ns = fixed->rtt_minimum_ns,
         .state = "fixed",
     };

@@ -151,15 +151,15 @@ void flight_on_sent(struct flight *flight, uint64_t key, uint32_t packets, uint6
 
 void flight_on_limited(struct flight *flight)
 {
-    flight->limited_until_packets = lh_most(flight->sent_packets, 1);
+    flight->limited_until_packets = lh_max(flight->sent_packets, 1);
 }
 
 /* ---- what arrived, what is lost ---------------------------------------------------------------------- */
 
 /* Moves on to the entries that were sent a least round trip ago: the others cannot have arrived. */
-static void reach(struct flight *flight, lh_time least_rtt_ns, lh_time now)
+static void reach(struct flight *flight, lh_time min_rtt_ns, lh_time now)
 {
-    lh_time until_ns = now > least_rtt_ns ? now - least_rtt_ns : 0;
+    lh_time until_ns = now > min_rtt_ns ? now - min_rtt_ns : 0;
     while (flight->reachable != flight->head && entry_at(flight, flight->reachable)->sent_ns <= until_ns)
         flight->reachable++;
 }
@@ -202,7 +202,7 @@ static void on_missing(struct flight *flight, uint64_t missing, lh_time sent_ns)
         flight->missing_now = missing;
         flight->window_ns = sent_ns;
     }
-    flight->missing_now = lh_least(flight->missing_now, missing);
+    flight->missing_now = lh_min(flight->missing_now, missing);
 }
 
 /* So many more arrived, and that many are lost in all. */
@@ -267,7 +267,7 @@ static uint64_t as_bytes(const struct flight *flight, uint64_t packets)
  * to light: what it claimed may have been lost, and no credit ever comes for that. */
 static uint64_t credit_of(const struct flight *flight)
 {
-    uint64_t claimed = as_bytes(flight, since(flight->arrived_heard, flight->arrived_packets));
+    uint64_t claimed = as_bytes(flight, since(flight->arrived_reported, flight->arrived_packets));
     return flight->credit_bytes < UINT64_MAX - claimed ? flight->credit_bytes + claimed : UINT64_MAX;
 }
 
@@ -291,24 +291,24 @@ static void fill_rate(const struct flight *flight, const struct flight_entry *en
     uint64_t settled = before + (own ? entry->lost_bytes : flight->base_lost_bytes);
     if (sends_ns == 0 || arrivals_ns == 0)
         return;
-    feedback->rate_bps = rate_of(flight->arrived_bytes - before, lh_most(sends_ns, arrivals_ns));
+    feedback->rate_bps = rate_of(flight->arrived_bytes - before, lh_max(sends_ns, arrivals_ns));
     feedback->sends_bps = rate_of(settled_bytes(flight) - settled, sends_ns);
     feedback->rate_is_limited = entry->limited;
 }
 
 static void fill_sample(const struct flight *flight, uint32_t index, const struct flight_report *report,
-                        lh_time least_rtt_ns, struct lh_congestion_feedback *feedback)
+                        lh_time min_rtt_ns, struct lh_congestion_feedback *feedback)
 {
     const struct flight_entry *entry = entry_at(flight, index);
     feedback->sent_ns = entry->sent_ns;
-    feedback->rtt_ns = lh_most(since(report->held_ns, since(entry->sent_ns, feedback->now)), least_rtt_ns);
+    feedback->rtt_ns = lh_max(since(report->held_ns, since(entry->sent_ns, feedback->now)), min_rtt_ns);
     feedback->arrived_at_send_bytes = entry->arrived_bytes;
     feedback->lost_at_send_bytes = entry->lost_bytes;
     feedback->in_flight_at_send_bytes =
         bytes_before(flight, index + 1) - entry->arrived_bytes - entry->lost_bytes;
     /* Since one that a timer took for lost there was a silence. */
     if (packets_before(flight, index) >= flight->overdue_packets)
-        fill_rate(flight, entry, report->arrived_ns, lh_most(entry->sent_ns, settled_sent_ns(flight)),
+        fill_rate(flight, entry, report->arrived_ns, lh_max(entry->sent_ns, settled_sent_ns(flight)),
                   feedback);
 }
 
@@ -326,11 +326,11 @@ static void on_clock(struct flight *flight, lh_time peer_ns, struct lh_congestio
         flight->base_lost_bytes = flight->lost_bytes;
     }
     flight->arrived_peer_ns = peer_ns;
-    flight->arrived_sent_ns = lh_most(flight->arrived_sent_ns, sent_ns);
+    flight->arrived_sent_ns = lh_max(flight->arrived_sent_ns, sent_ns);
 }
 
 static void on_arrivals(struct flight *flight, const struct flight_report *report, uint64_t newly,
-                        uint64_t reachable, lh_time least_rtt_ns, struct lh_congestion_feedback *feedback)
+                        uint64_t reachable, lh_time min_rtt_ns, struct lh_congestion_feedback *feedback)
 {
     uint64_t arrived = flight->arrived_packets + newly;
     uint64_t bytes_before_it = flight->arrived_bytes, lost_before_it = flight->lost_bytes;
@@ -340,53 +340,54 @@ static void on_arrivals(struct flight *flight, const struct flight_report *repor
     bool named = report->arrived_ns != flight->arrived_peer_ns || flight->arrived_packets == 0;
     bool found = named && find(flight, report->key, &index);
     if (found) {
-        uint64_t passed = lh_most(position_in(flight, index, report->key), flight->overdue_packets);
+        uint64_t passed = lh_max(position_in(flight, index, report->key), flight->overdue_packets);
         on_missing(flight, since(arrived, passed), entry_at(flight, index)->sent_ns);
     }
     /* Those that come late after all are among the new ones, and nothing is settled before it can have
      * arrived. */
     uint64_t late = named ? newly : 0;
     uint64_t lost =
-        lh_most(lh_least(flight->missing_now, flight->missing_before), since(late, flight->lost_packets));
-    settle(flight, newly, lh_least(lost, reachable - arrived));
+        lh_max(lh_min(flight->missing_now, flight->missing_before), since(late, flight->lost_packets));
+    settle(flight, newly, lh_min(lost, reachable - arrived));
 
     feedback->arrived_bytes = flight->arrived_bytes - bytes_before_it;
     feedback->lost_bytes = since(lost_before_it, flight->lost_bytes);
     if (found)
-        fill_sample(flight, index, report, least_rtt_ns, feedback);
+        fill_sample(flight, index, report, min_rtt_ns, feedback);
     on_clock(flight, report->arrived_ns, feedback);
 }
 
 /* What is new of a total of the receiver, `room` of it at most. */
-static uint64_t advance(uint64_t *heard, uint64_t reported, uint64_t room, bool newest)
+static uint64_t advance(uint64_t *known, uint64_t reported, uint64_t room, bool newest)
 {
-    uint64_t newly = lh_least(since(*heard, reported), room);
-    *heard = reported < *heard && newest ? reported : *heard + newly;
+    uint64_t newly = lh_min(since(*known, reported), room);
+    *known = reported < *known && newest ? reported : *known + newly;
     return newly;
 }
 
-bool flight_on_report(struct flight *flight, const struct flight_report *report, lh_time least_rtt_ns,
+bool flight_on_report(struct flight *flight, const struct flight_report *report, lh_time min_rtt_ns,
                       lh_time now, struct lh_congestion_feedback *feedback)
 {
     *feedback = (struct lh_congestion_feedback){.now = now};
-    reach(flight, least_rtt_ns, now);
-    uint64_t reachable = lh_most(packets_before(flight, flight->reachable), settled_packets(flight));
-    uint64_t newly = advance(&flight->arrived_heard, report->arrived_packets,
+    reach(flight, min_rtt_ns, now);
+    uint64_t reachable = lh_max(packets_before(flight, flight->reachable), settled_packets(flight));
+    uint64_t newly = advance(&flight->arrived_reported, report->arrived_packets,
                              reachable - flight->arrived_packets, report->newest);
     if (newly > 0)
-        on_arrivals(flight, report, newly, reachable, least_rtt_ns, feedback);
+        on_arrivals(flight, report, newly, reachable, min_rtt_ns, feedback);
     /* More than was sent are duplicates: they do not stand for what leaves next, which could not be timed. */
     if (flight->arrived_packets == flight->sent_packets && report->newest)
-        flight->arrived_heard = report->arrived_packets;
+        flight->arrived_reported = report->arrived_packets;
 
-    uint64_t marked = advance(&flight->marked_heard, report->marked_packets,
+    uint64_t marked = advance(&flight->marked_reported, report->marked_packets,
                               flight->arrived_packets - flight->marked_packets, report->newest);
     uint64_t undropped = since(flight->dropped_packets, flight->sent_packets - flight->arrived_packets);
-    uint64_t dropped = advance(&flight->dropped_heard, report->dropped_packets, undropped, report->newest);
+    uint64_t dropped =
+        advance(&flight->dropped_reported, report->dropped_packets, undropped, report->newest);
     uint64_t credit = advance(&flight->credit_bytes, report->credit_bytes, UINT64_MAX, report->newest);
     flight->marked_packets += marked;
     flight->dropped_packets += dropped;
-    feedback->marked_bytes = lh_least(as_bytes(flight, marked), feedback->arrived_bytes);
+    feedback->marked_bytes = lh_min(as_bytes(flight, marked), feedback->arrived_bytes);
     feedback->dropped_bytes = as_bytes(flight, dropped);
     fill_totals(flight, feedback);
     return newly > 0 || marked > 0 || dropped > 0 || credit > 0;
@@ -441,8 +442,8 @@ static void keep_lower(lh_time *lowest_ns, lh_time ns)
  * this flow's, and nobody aims at a longer one. */
 static void raise_minimum(struct round_trips *rounds, lh_time target_ns, bool with_one)
 {
-    lh_time most_ns = with_one ? target_ns + target_ns / LITTLE_OVER : 2 * target_ns;
-    if (rounds->queue_ns <= most_ns) {
+    lh_time max_ns = with_one ? target_ns + target_ns / LITTLE_OVER : 2 * target_ns;
+    if (rounds->queue_ns <= max_ns) {
         rounds->delayed_rounds = 0;
         rounds->delayed_lowest_ns = 0;
         return;
@@ -530,13 +531,13 @@ double share_target_ns(double base_ns, double window_bytes, uint32_t mtu_bytes)
 
 double share_first_window_bytes(const struct lh_congestion_path *path)
 {
-    double least = (double)FIRST_PACKETS * path->mtu_bytes;
+    double minimum = (double)FIRST_PACKETS * path->mtu_bytes;
     double window = 0;
     if (path->rate_bps != 0)
         window = share_bytes_of((double)path->rate_bps, (double)path->rtt_ns);
     else if (path->remembered_rate_bps != 0)
         window = OF_REMEMBERED * share_bytes_of((double)path->remembered_rate_bps, (double)path->rtt_ns);
-    return window > least ? window : least;
+    return window > minimum ? window : minimum;
 }
 
 double share_bytes_of(double rate_bps, double rtt_ns)

@@ -13,7 +13,7 @@
  *
  * Everything in a report is hostile. No more arrived than was sent a least round trip ago, no round trip is
  * shorter than that, and no delivery rate is above the rate of the sends. A total that falls is ignored in a
- * report that others have overtaken. In the newest it says that a higher one was a lie: what is above it from
+ * report that others have reordered. In the newest it says that a higher one was a lie: what is above it from
  * there on counts, or the sender would wait until the truth has caught up with the lie.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -63,7 +63,7 @@ struct flight {
     uint64_t lost_packets, lost_bytes;
     uint64_t marked_packets, dropped_packets, credit_bytes;
     /* The receiver's totals, as far as they counted. */
-    uint64_t arrived_heard, marked_heard, dropped_heard;
+    uint64_t arrived_reported, marked_reported, dropped_reported;
     uint64_t overdue_packets; /* of these all that did not arrive are lost */
     /* The fewest packets that were missing, in this reordering window and in the one before. */
     uint64_t missing_now, missing_before;
@@ -89,8 +89,8 @@ bool flight_is_settled(const struct flight *flight);
 void flight_on_sent(struct flight *flight, uint64_t key, uint32_t packets, uint64_t bytes, lh_time now);
 /* The sender has nothing (or is not allowed by something else than its controller) to send now. */
 void flight_on_limited(struct flight *flight);
-/* False: the report says nothing new. least_rtt_ns: the shortest round trip that was measured otherwise. */
-bool flight_on_report(struct flight *flight, const struct flight_report *report, lh_time least_rtt_ns,
+/* False: the report says nothing new. min_rtt_ns: the shortest round trip that was measured otherwise. */
+bool flight_on_report(struct flight *flight, const struct flight_report *report, lh_time min_rtt_ns,
                       lh_time now, struct lh_congestion_feedback *feedback);
 /* Everything that was sent overdue_ns ago or earlier and is still in flight is lost. False: nothing is. */
 bool flight_on_timer(struct flight *flight, lh_time overdue_ns, lh_time now,

@@ -33,7 +33,7 @@ static int take_value(const struct congestion_keys *keys, const struct congestio
     memcpy(copy, text, bytes);
     copy[bytes] = '\0';
     int failed = key->parse(copy, value);
-    if (failed == 0 && (*value < key->least || *value > key->most))
+    if (failed == 0 && (*value < key->minimum || *value > key->maximum))
         return lh_fail(LH_EINVAL, "%s: %s=%s: out of range (%s)", keys->controller, key->name, copy,
                        key->range);
     return failed == 0 ? 0 : -LH_EINVAL; /* lh_parse_…() has said why */

@@ -14,7 +14,7 @@ struct congestion_key {
     const char *name;  /* NULL: no more keys */
     const char *range; /* for messages: "1us to 10s" */
     int (*parse)(const char *text, uint64_t *value);
-    uint64_t least, most;
+    uint64_t minimum, maximum;
 };
 
 struct congestion_keys {

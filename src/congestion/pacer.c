@@ -33,15 +33,16 @@ void pacer_change(struct pacer *pacer, lh_time now, uint64_t rate_bps, uint64_t 
         pacer_init(pacer, rate_bps, burst_bytes);
         return;
     }
-    wide lacking = 0;
+    wide missing_work = 0;
     if (pacer->free_ns > now)
-        lacking = (wide)(pacer->free_ns - now) * pacer->rate_bps + pacer->free_rest;
-    wide full = (wide)burst_bytes * WORK_A_BYTE + lacking, held = (wide)pacer->burst_bytes * WORK_A_BYTE;
-    lacking = full > held ? full - held : 0;
+        missing_work = (wide)(pacer->free_ns - now) * pacer->rate_bps + pacer->free_remainder;
+    wide full = (wide)burst_bytes * WORK_A_BYTE + missing_work,
+         held = (wide)pacer->burst_bytes * WORK_A_BYTE;
+    missing_work = full > held ? full - held : 0;
     pacer->rate_bps = rate_bps;
     pacer->burst_bytes = burst_bytes;
-    pacer->free_ns = now + (lh_time)(lacking / rate_bps);
-    pacer->free_rest = (uint64_t)(lacking % rate_bps);
+    pacer->free_ns = now + (lh_time)(missing_work / rate_bps);
+    pacer->free_remainder = (uint64_t)(missing_work % rate_bps);
 }
 
 uint64_t pacer_allowance(const struct pacer *pacer, lh_time now)
@@ -50,9 +51,10 @@ uint64_t pacer_allowance(const struct pacer *pacer, lh_time now)
         return UINT64_MAX;
     if (pacer->free_ns < now) /* the rest is less than a nanosecond: it is over, too */
         return pacer->burst_bytes;
-    lh_time lacking_ns = pacer->free_ns - now;
-    wide lacking = ((wide)lacking_ns * pacer->rate_bps + pacer->free_rest + WORK_A_BYTE - 1) / WORK_A_BYTE;
-    return lacking >= pacer->burst_bytes ? 0 : pacer->burst_bytes - (uint64_t)lacking;
+    lh_time missing_ns = pacer->free_ns - now;
+    wide missing_work =
+        ((wide)missing_ns * pacer->rate_bps + pacer->free_remainder + WORK_A_BYTE - 1) / WORK_A_BYTE;
+    return missing_work >= pacer->burst_bytes ? 0 : pacer->burst_bytes - (uint64_t)missing_work;
 }
 
 void pacer_on_sent(struct pacer *pacer, lh_time now, uint64_t bytes)
@@ -61,23 +63,23 @@ void pacer_on_sent(struct pacer *pacer, lh_time now, uint64_t bytes)
         return;
     if (pacer->free_ns < now) {
         pacer->free_ns = now;
-        pacer->free_rest = 0;
+        pacer->free_remainder = 0;
     }
     /* The part of a nanosecond is carried on, or single small packets at a high rate would cost nothing. */
-    wide work = (wide)bytes * WORK_A_BYTE + pacer->free_rest;
+    wide work = (wide)bytes * WORK_A_BYTE + pacer->free_remainder;
     pacer->free_ns += (lh_time)(work / pacer->rate_bps);
-    pacer->free_rest = (uint64_t)(work % pacer->rate_bps);
+    pacer->free_remainder = (uint64_t)(work % pacer->rate_bps);
 }
 
 void pacer_on_refused(struct pacer *pacer, uint64_t bytes)
 {
     if (pacer->rate_bps == 0)
         return;
-    wide work = (wide)pacer->free_ns * pacer->rate_bps + pacer->free_rest;
+    wide work = (wide)pacer->free_ns * pacer->rate_bps + pacer->free_remainder;
     wide back = (wide)bytes * WORK_A_BYTE;
     work = work > back ? work - back : 0;
     pacer->free_ns = (lh_time)(work / pacer->rate_bps);
-    pacer->free_rest = (uint64_t)(work % pacer->rate_bps);
+    pacer->free_remainder = (uint64_t)(work % pacer->rate_bps);
 }
 
 lh_time pacer_ready(const struct pacer *pacer, lh_time now, uint64_t bytes)
@@ -85,9 +87,9 @@ lh_time pacer_ready(const struct pacer *pacer, lh_time now, uint64_t bytes)
     if (pacer->rate_bps == 0)
         return now;
     if (bytes > pacer->burst_bytes)
-        return lh_most(now, pacer->free_ns + (pacer->free_rest > 0)) +
+        return lh_max(now, pacer->free_ns + (pacer->free_remainder > 0)) +
                span_of(pacer, bytes - pacer->burst_bytes);
     lh_time slack = span_of(pacer, pacer->burst_bytes - bytes);
-    lh_time free_ns = pacer->free_ns + (pacer->free_rest > 0);
+    lh_time free_ns = pacer->free_ns + (pacer->free_remainder > 0);
     return free_ns > now + slack ? free_ns - slack : now;
 }

@@ -9,10 +9,10 @@
 #include <longhaul/types.h>
 
 struct pacer {
-    uint64_t rate_bps;    /* 0: no limit */
-    uint64_t burst_bytes; /* that may leave at once after a pause */
-    lh_time free_ns;      /* when the bucket is full again, and */
-    uint64_t free_rest;   /* this much later, in 1 / rate_bps of a nanosecond */
+    uint64_t rate_bps;       /* 0: no limit */
+    uint64_t burst_bytes;    /* that may leave at once after a pause */
+    lh_time free_ns;         /* when the bucket is full again, and */
+    uint64_t free_remainder; /* this much later, in 1 / rate_bps of a nanosecond */
 };
 
 void pacer_init(struct pacer *pacer, uint64_t rate_bps, uint64_t burst_bytes);

@@ -16,7 +16,7 @@
 
 /* Section 3.1 and 3.2 of the paper: beta and max_mdf. */
 #define CUT_GAIN 0.8
-#define CUT_MOST 0.5
+#define CUT_MAX  0.5
 /* The target of a large flow: of the path's shortest round trip, and of hosts and switches. */
 #define TARGET_OF_RTT  (1.0 / 32)
 #define TARGET_BASE_NS 2000.0
@@ -24,7 +24,7 @@
 #define QUIET_ROUNDS 16
 #define PACING_GAIN  1.25
 /* Less brings a report in many round trips, with the delay of one packet: jitter would keep it there. */
-#define WINDOW_LEAST_PACKETS 1.0
+#define WINDOW_MIN_PACKETS 1.0
 
 enum swift_key { KEY_TARGET };
 
@@ -72,14 +72,14 @@ static double target_ns(const struct swift *swift)
 
 static void set_window(struct swift *swift, double window_bytes)
 {
-    double least = WINDOW_LEAST_PACKETS * swift->path.mtu_bytes;
-    double most = (double)swift->path.window_max_bytes;
-    swift->window_bytes = fmin(fmax(window_bytes, least), most);
+    double minimum = WINDOW_MIN_PACKETS * swift->path.mtu_bytes;
+    double maximum = (double)swift->path.window_max_bytes;
+    swift->window_bytes = fmin(fmax(window_bytes, minimum), maximum);
 }
 
 static void cut(struct swift *swift, double part)
 {
-    set_window(swift, swift->window_bytes * (1 - fmin(part, CUT_MOST)));
+    set_window(swift, swift->window_bytes * (1 - fmin(part, CUT_MAX)));
     swift->cut_before = true;
     round_trips_on_cut(&swift->rounds);
 }

@@ -19,7 +19,7 @@
 #define NEWEST_WEIGHT 0.875
 #define CUT_GAIN      0.8
 #define QUIET_ROUNDS  5
-#define CUT_MOST      0.5
+#define CUT_MAX       0.5
 /* Below `low` nothing forms a queue, above `high` the gradient does not matter. */
 #define LOW_BASE_NS  1000.0
 #define LOW_OF_RTT   (1.0 / 64)
@@ -63,8 +63,8 @@ static int timely_parse(const char *text, uint8_t params[LH_CONGESTION_PARAMS])
 static void set_rate(struct timely *timely, double rate_bps)
 {
     /* Two packets a round trip: less brings so few reports that the rate stays there. */
-    double least_bps = share_rate_of(2.0 * timely->path.mtu_bytes, (double)timely->rounds.minimum_ns);
-    timely->rate_bps = fmin(fmax(rate_bps, fmax(least_bps, SHARE_RATE_MIN_BPS)), SHARE_RATE_MAX_BPS);
+    double min_bps = share_rate_of(2.0 * timely->path.mtu_bytes, (double)timely->rounds.minimum_ns);
+    timely->rate_bps = fmin(fmax(rate_bps, fmax(min_bps, SHARE_RATE_MIN_BPS)), SHARE_RATE_MAX_BPS);
 }
 
 static void learn_round_trip(struct timely *timely)
@@ -130,7 +130,7 @@ static double step_bps(const struct timely *timely)
 
 static void cut(struct timely *timely, double part)
 {
-    set_rate(timely, timely->rate_bps * (1 - fmin(part, CUT_MOST)));
+    set_rate(timely, timely->rate_bps * (1 - fmin(part, CUT_MAX)));
 }
 
 /* Between low and high: by the gradient and by the distance from the reference, without which any delay
@@ -142,7 +142,7 @@ static void follow_gradient(struct timely *timely, double queue_ns)
     double weight = fmin(fmax(2 * gradient + 0.5, 0), 1);
     double over = (queue_ns - reference_ns(timely)) / (rtt_ns + queue_ns);
     double rate_bps = timely->rate_bps + step_bps(timely) * (1 - weight);
-    set_rate(timely, rate_bps - timely->rate_bps * fmin(CUT_GAIN * weight * over, CUT_MOST));
+    set_rate(timely, rate_bps - timely->rate_bps * fmin(CUT_GAIN * weight * over, CUT_MAX));
 }
 
 /* What was delivered fits; the rate is up to twice as much by now. */

@@ -48,7 +48,7 @@ void effects_finish(struct effects *effects, struct message_request *request, in
     request->result.error = error;
     request->result.bytes = bytes;
     /* A round may have begun before the call that started what ends in it. */
-    request->result.ended_ns = lh_most(now, request->result.started_ns);
+    request->result.ended_ns = lh_max(now, request->result.started_ns);
     request->next = NULL;
     if (effects->finished)
         effects->last->next = request;
@@ -74,8 +74,9 @@ const char *effects_reason(const struct effects *effects)
 
 /* ---- keepalive ------------------------------------------------------------------------------------- */
 
-#define LIFELINE_LATE_NS     (10 * LH_NS_PER_MS) /* what the operating system takes to deliver a reason */
-#define PING_FRACTION        4u                  /* of the timeout: interval of pings to a silent peer */
+#define CONTROL_CONNECTION_LATE_NS                                                                         \
+    (10 * LH_NS_PER_MS)         /* what the operating system takes to deliver a reason */
+#define PING_FRACTION        4u /* of the timeout: interval of pings to a silent peer */
 #define DEAF_FRACTION        8u /* of the timeout: after such an interval without a step, nobody listened */
 #define STEP_FRACTION        16u /* of the timeout: interval of steps */
 #define PING_INTERVAL_MAX_NS LH_NS_PER_S
@@ -107,10 +108,11 @@ static bool on_silence_expired(const struct keepalive *k, struct keepalive_end *
     end->error = LH_EPEER;
     snprintf(end->reason, sizeof end->reason, "no packet from the peer for %llu ms%s",
              (unsigned long long)(k->timeout_ns / LH_NS_PER_MS),
-             k->lost           ? ", its TCP connection has failed: the path or the peer is down"
-             : k->lifeline_ops ? ", its TCP connection has not ended: the path or the peer is down, or a "
-                                 "firewall drops UDP"
-                               : "");
+             k->lost ? ", its TCP connection has failed: the path or the peer is down"
+             : k->control_connection_ops
+                 ? ", its TCP connection has not ended: the path or the peer is down, or a "
+                   "firewall drops UDP"
+                 : "");
     return true;
 }
 
@@ -170,14 +172,14 @@ static bool on_refused(struct keepalive_end *end)
     return gone(end, LH_EPATH, *reason ? reason : lh_strerror(LH_EPATH));
 }
 
-/* Whoever owns the lifeline has this called when there is something to see. */
+/* Whoever owns the control connection has this called when there is something to see. */
 static bool look(struct keepalive *k, struct keepalive_end *end)
 {
-    int state = k->lifeline_ops->look(k->lifeline, end->last, &end->last_bytes);
-    k->lost = state == LIFELINE_LOST && k->timeout_ns != LH_TIME_NEVER;
+    int state = k->control_connection_ops->look(k->control_connection, end->last, &end->last_bytes);
+    k->lost = state == CONTROL_CONNECTION_LOST && k->timeout_ns != LH_TIME_NEVER;
     if (state == 0 || k->lost)
         return false;
-    if (state == LIFELINE_LOST)
+    if (state == CONTROL_CONNECTION_LOST)
         return gone(end, LH_EPEER, "its TCP connection has failed");
     if (state == -LH_ECLOSED)
         return gone(end, LH_ECLOSED, "the peer closed it");
@@ -187,13 +189,14 @@ static bool look(struct keepalive *k, struct keepalive_end *end)
 }
 
 /* The peer closed by packets. Acknowledgements that it sent before may be reordered behind that; and so may
- * the reason, which comes by the lifeline. */
+ * the reason, which comes by the control connection. */
 static bool on_fin(struct keepalive *k, const struct keepalive_view *view, lh_time now, lh_time *next,
                    struct keepalive_end *end)
 {
     if (k->closed_at == 0)
-        k->closed_at = now + view->rtt_ns / 2 + (k->lifeline_ops ? LIFELINE_LATE_NS : 0);
-    if (k->lifeline_ops && look(k, end))
+        k->closed_at =
+            now + view->rtt_ns / 2 + (k->control_connection_ops ? CONTROL_CONNECTION_LATE_NS : 0);
+    if (k->control_connection_ops && look(k, end))
         return true;
     if (k->closed_at <= now || !view->sends_open)
         return gone(end, LH_ECLOSED, "the peer closed it");
@@ -210,7 +213,7 @@ bool keepalive_step(struct keepalive *k, const struct keepalive_view *view, lh_t
         return gone(end, (enum lh_error) - ended, lh_last_error());
     if (ended && on_fin(k, view, now, next, end))
         return true;
-    if (k->lifeline_ops && look(k, end))
+    if (k->control_connection_ops && look(k, end))
         return true;
     return check_silence(k, view, now, next, end);
 }

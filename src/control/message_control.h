@@ -76,20 +76,20 @@ void effects_fail(struct effects *effects, enum lh_error error, const char *reas
 
 #define KEEPALIVE_REASON_MAX 256u
 
-#define LIFELINE_LOST 1
+#define CONTROL_CONNECTION_LOST 1
 
 /* The peer's process seen another way than by its packets (src/launch: the TCP socket of the rendezvous).
  */
-struct lifeline_ops {
+struct control_connection_ops {
     /* 0: it lives; -LH_ECLOSED: it closed, and its last message (*bytes of it, 0: none) is in `last`,
      * which holds TRANSFER_BYTES_MAX; -LH_EPATH: it refused, and `last` has *bytes of its reason, printable;
-     * -LH_EPEER: it died; LIFELINE_LOST: nothing is known of it any more. Cheap; never
+     * -LH_EPEER: it died; CONTROL_CONNECTION_LOST: nothing is known of it any more. Cheap; never
      * blocks. The connection is stepped when it changes. */
-    int (*look)(void *lifeline, uint8_t *last, size_t *bytes);
+    int (*look)(void *control_connection, uint8_t *last, size_t *bytes);
     /* Signals the peer why this side ends the connection; its look() gives -LH_EPATH then. */
-    void (*refuse)(void *lifeline, const char *reason);
-    /* Closes with a last message, and frees the lifeline. */
-    void (*close)(void *lifeline, const uint8_t *last, size_t bytes);
+    void (*refuse)(void *control_connection, const char *reason);
+    /* Closes with a last message, and frees the control connection. */
+    void (*close)(void *control_connection, const uint8_t *last, size_t bytes);
 };
 
 struct keepalive {
@@ -101,10 +101,10 @@ struct keepalive {
     bool waits;         /* in the last step, as the next: an answer of the peer was waited for */
     bool listens;       /* and no other queue pair asks for this one */
     lh_time silent_at;
-    lh_time closed_at;                       /* 0: the peer did not close */
-    const struct lifeline_ops *lifeline_ops; /* or NULL */
-    void *lifeline;
-    bool lost; /* by the lifeline: the peer's packets alone show that it lives */
+    lh_time closed_at;                                           /* 0: the peer did not close */
+    const struct control_connection_ops *control_connection_ops; /* or NULL */
+    void *control_connection;
+    bool lost; /* by the control connection: the peer's packets alone show that it lives */
 };
 
 /* What the connection knows. */
@@ -132,14 +132,14 @@ bool keepalive_step(struct keepalive *keepalive, const struct keepalive_view *vi
 
 /* Memory for the state of a scheme's machine, as large as its transfer needs. */
 
-#define MACHINE_BYTES_LEAST 256u
+#define MACHINE_BYTES_MIN 256u
 
 /* At least that many bytes, aligned to 64; what is large enough already stays. False: no memory. */
 static inline bool machine_hold(void **machine, uint32_t *has, struct store *store, size_t bytes)
 {
     if (bytes <= *has)
         return true;
-    size_t rounded = MACHINE_BYTES_LEAST;
+    size_t rounded = MACHINE_BYTES_MIN;
     while (rounded < bytes) /* at most 32 times */
         rounded *= 2;
     void *taken = store_take_aligned(store, rounded);

@@ -207,13 +207,13 @@ void early_forget(struct early *early, uint32_t number)
 
 static void want_ack(struct inbound *inbound, lh_time at)
 {
-    inbound->ack_at = inbound->ack_wanted ? lh_least(inbound->ack_at, at) : at;
+    inbound->ack_at = inbound->ack_wanted ? lh_min(inbound->ack_at, at) : at;
     inbound->ack_wanted = true;
 }
 
 void inbound_want_ack(struct inbound *inbound, lh_time rtt_minimum_ns, lh_time now)
 {
-    want_ack(inbound, now + lh_least(rtt_minimum_ns / ACK_FRACTION, ACK_MAX_NS));
+    want_ack(inbound, now + lh_min(rtt_minimum_ns / ACK_FRACTION, ACK_MAX_NS));
 }
 
 void inbound_on_carrier(struct inbound *inbound, const struct eager_packet *packet, lh_time rtt_minimum_ns,

@@ -373,8 +373,8 @@ static bool is_due(const struct outgoing *outgoing, struct outgoing_message *mes
  * and one that comes back is noticed within 1/8 of its absence. */
 static lh_time patience(const struct outgoing *outgoing, const struct outgoing_path *path)
 {
-    lh_time wait = lh_least(2 * outgoing->waited_ns, path->overdue_ns << BACKOFF_MAX);
-    return lh_most(lh_most(wait, path->overdue_ns), outgoing->silent_ns / SILENCE_FRACTION);
+    lh_time wait = lh_min(2 * outgoing->waited_ns, path->overdue_ns << BACKOFF_MAX);
+    return lh_max(lh_max(wait, path->overdue_ns), outgoing->silent_ns / SILENCE_FRACTION);
 }
 
 /* Nothing is heard of it, nor of its copies. A path that is cut is not flooded: copies end soon. */

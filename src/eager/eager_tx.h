@@ -8,7 +8,7 @@
  * has a receive.
  *
  * Timers:
- *   lost       a message that was overtaken by a carrier which arrived: a round trip and the reorder window
+ *   lost       a message that was reordered by a carrier which arrived: a round trip and the reorder window
  *              after it was sent
  *   copy       where packets get lost, or little is known of that yet, and the round trip is long: a message
  *              is sent a second time 1/16 of a round trip later, unless much is in flight

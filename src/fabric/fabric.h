@@ -169,7 +169,7 @@ struct fabric_ops {
     void (*slot_unbind)(struct fabric_endpoint *endpoint, uint32_t slot);
     /* No slot is bound, and none has been for a while: memory for them is given back. Called as the two
      * above. NULL ops: there is none. */
-    void (*slots_rest)(struct fabric_endpoint *endpoint);
+    void (*slots_idle)(struct fabric_endpoint *endpoint);
 
     /* How many of the writes were taken: fewer than count means full for now. Negative: the device is gone.
      */

@@ -41,7 +41,7 @@ uint32_t packet_cut(const struct packet_receiver *peer, const struct fabric_writ
         bool is_last = at + length >= write->bytes && write->bytes < peer->mtu_bytes;
         *piece = *write;
         piece->payload = write->payload + at;
-        piece->bytes = (uint32_t)lh_least(length, write->bytes - at);
+        piece->bytes = (uint32_t)lh_min(length, write->bytes - at);
         piece->va = write->va + at + (extents + (is_last ? LAST_EXTENTS : 0)) * peer->extent_bytes;
         if (at > 0)
             piece->corrupt_bit = 0;

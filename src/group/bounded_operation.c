@@ -730,7 +730,7 @@ int bounded_end(struct lh_collective *op, lh_time now)
 struct range_list {
     struct lh_range *ranges;
     uint64_t first; /* number of the first that is wanted */
-    uint64_t most;
+    uint64_t maximum;
     uint64_t found;
     uint64_t end; /* of the last that was found */
 };
@@ -739,7 +739,7 @@ static void add_range(struct range_list *list, uint64_t offset, uint64_t bytes)
 {
     list->found += list->found == 0 || offset != list->end;
     uint64_t number = list->found - 1;
-    bool wanted = number >= list->first && number - list->first < list->most;
+    bool wanted = number >= list->first && number - list->first < list->maximum;
     if (wanted && offset != list->end)
         list->ranges[number - list->first] = (struct lh_range){.offset = offset};
     if (wanted)
@@ -750,7 +750,7 @@ static void add_range(struct range_list *list, uint64_t offset, uint64_t bytes)
 uint64_t bounded_ranges(const struct lh_collective *op, uint64_t first, struct lh_range *ranges,
                         uint64_t count)
 {
-    struct range_list list = {.ranges = ranges, .first = first, .most = count, .end = UINT64_MAX};
+    struct range_list list = {.ranges = ranges, .first = first, .maximum = count, .end = UINT64_MAX};
     for (uint32_t block = 0; block < op->layout.blocks; block++) {
         size_t left = is_result(op, block) ? layout_bytes(&op->layout, block) : 0;
         uint64_t offset = left > 0 ? (uint64_t)(layout_to(&op->layout, block) - op->layout.out) : 0;

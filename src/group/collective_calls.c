@@ -202,9 +202,9 @@ static int begin(struct lh_group *group, const struct op_request *request, struc
     (*op)->next = group->first_op;
     group->first_op = *op;
     if (request->options && request->options->deadline_ns > 0) {
-        lh_time now = mesh_now(group->mesh), most = LH_TIME_NEVER - 1 - now;
+        lh_time now = mesh_now(group->mesh), maximum = LH_TIME_NEVER - 1 - now;
         lh_time deadline = request->options->deadline_ns;
-        (*op)->deadline_at = now + (deadline < most ? deadline : most);
+        (*op)->deadline_at = now + (deadline < maximum ? deadline : maximum);
     }
     if ((*op)->deadline_at != LH_TIME_NEVER || (*op)->bounded)
         waiting_wake(group->mesh);

@@ -494,7 +494,7 @@ static int agree_on_paths(struct lh_group *group, const struct lh_group_attr *at
     uint8_t *rows = calloc(group->size + 1, bytes), *mine = rows + group->size * bytes;
     if (!rows)
         return lh_fail(LH_ENOMEM, "group: no memory for %u ranks", group->size);
-    paths_tell_given(group, attr, mine);
+    paths_announce_given(group, attr, mine);
     int error = group_gather(group, mine, bytes, rows);
     if (!error)
         error = paths_agree(group, rows, false);

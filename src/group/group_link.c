@@ -99,7 +99,7 @@ static int take_memory(struct link *link, const struct link_attr *attr)
     link->lanes[LANE_BOUNDED].places = attr->bounded ? link->lanes[LANE_BULK].places : 0;
     link->block_bytes = attr->block_bytes;
     link->copies.block_bytes = attr->block_bytes;
-    link->copies.most = link->lanes[LANE_BULK].places;
+    link->copies.maximum = link->lanes[LANE_BULK].places;
     for (enum lane lane = 0; lane < LANES; lane++)
         link->memory_bytes += link->lanes[lane].places * place_bytes(link, lane);
     link->memory = mmap(NULL, link->memory_bytes, PROT_READ | PROT_WRITE,

@@ -108,7 +108,7 @@ static void take_burst(struct group_measure *m)
 static void decide(struct group_measure *m)
 {
     uint64_t span_ns = m->own.span_ns < m->other.span_ns ? m->own.span_ns : m->other.span_ns;
-    uint64_t rtt_ns = lh_most(m->own.rtt_ns, m->other.rtt_ns);
+    uint64_t rtt_ns = lh_max(m->own.rtt_ns, m->other.rtt_ns);
     m->enough = span_ns >= ENOUGH_NS && span_ns / ENOUGH_TRIPS >= rtt_ns;
 }
 
@@ -134,7 +134,7 @@ static int begin_rows(struct group_measure *m)
 {
     size_t bytes = paths_row_bytes(m->group);
     uint8_t *mine = m->rows + m->group->size * bytes;
-    paths_tell_measured(m->group, m->rates_bps, mine);
+    paths_announce_measured(m->group, m->rates_bps, mine);
     return gather_begin(m->group, mine, bytes, m->rows, &m->op);
 }
 
@@ -202,7 +202,7 @@ static void finish_step(struct group_measure *m)
 
 /* Others may be in operations that this rank has not begun: all that are left are begun and canceled, so that
  * each has its number everywhere. */
-static void cancel_rest(struct group_measure *m)
+static void cancel_others(struct group_measure *m)
 {
     bool last = false;
     while (!last) {
@@ -229,7 +229,7 @@ int measure_go_on(struct group_measure *measure, int waited)
     if (!error)
         error = begin_step(measure);
     if (error && !last)
-        cancel_rest(measure);
+        cancel_others(measure);
     return error;
 }
 

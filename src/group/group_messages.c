@@ -83,7 +83,7 @@ struct sent *sent_take(struct sent_store *store, size_t bytes)
 
 void sent_give(struct sent_store *store, struct sent *sent)
 {
-    if (sent->capacity <= KEPT_BYTES_MIN || store->count == store->most) {
+    if (sent->capacity <= KEPT_BYTES_MIN || store->count == store->maximum) {
         free(sent);
         return;
     }

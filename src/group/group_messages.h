@@ -119,7 +119,7 @@ struct sent_list {
 /* Memory of copies. */
 struct sent_store {
     size_t block_bytes; /* maximum of a copy */
-    uint32_t most;      /* that are kept */
+    uint32_t maximum;   /* that are kept */
     struct sent *spare;
     uint32_t count;
 };

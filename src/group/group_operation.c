@@ -380,14 +380,14 @@ static uint64_t received_bytes(const struct lh_collective *op)
 /* To the rank that is sent most: who receives nothing waits for that one. */
 static uint64_t sent_bytes(const struct lh_collective *op)
 {
-    uint64_t most = 0;
+    uint64_t maximum = 0;
     for (uint32_t r = 0; r < op->group->size; r++) {
         uint64_t bytes = 0;
         for (uint32_t i = 0; i < op->pieces.send_count && bounded_hop(op, r); i++)
             bytes += op->pieces.sends[i].peer == r ? op->pieces.sends[i].bytes : 0;
-        most = bytes > most ? bytes : most;
+        maximum = bytes > maximum ? bytes : maximum;
     }
-    return most;
+    return maximum;
 }
 
 /* The deadline of an operation that begins, if one is learned. -LH_ENOMEM. */

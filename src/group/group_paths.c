@@ -273,7 +273,7 @@ static struct cell processors_allowed(void)
                          .near = (uint32_t)CPU_COUNT(&set)};
 }
 
-void paths_tell_given(struct lh_group *group, const struct lh_group_attr *attr, uint8_t *row)
+void paths_announce_given(struct lh_group *group, const struct lh_group_attr *attr, uint8_t *row)
 {
     const struct cell own = processors_allowed();
     memset(row, 0, paths_row_bytes(group));
@@ -314,7 +314,7 @@ static void set_losses(struct link *link, struct cell *cell)
         cell->loss_back = packet_loss(stats.tx_retransmitted_packets, stats.tx_packets, 1);
 }
 
-void paths_tell_measured(struct lh_group *group, const uint64_t *rates_bps, uint8_t *row)
+void paths_announce_measured(struct lh_group *group, const uint64_t *rates_bps, uint8_t *row)
 {
     const struct cell own = {.figures.rtt_ns = group->paths.measured};
     memset(row, 0, paths_row_bytes(group));
@@ -347,13 +347,13 @@ static uint32_t shared_processors(const struct lh_group *group, const uint8_t *r
     uint32_t sum = 0;
     for (uint32_t one = 0; one < group->size; one++) {
         const struct cell own = own_cell(group, rows, one);
-        bool told = false;
+        bool measured_by = false;
         for (uint32_t other = 0; other < one; other++) {
             if (!is_near(group, rows, one, other))
                 return 0;
-            told |= own_cell(group, rows, other).loss_back == own.loss_back;
+            measured_by |= own_cell(group, rows, other).loss_back == own.loss_back;
         }
-        sum += told ? 0 : own.near;
+        sum += measured_by ? 0 : own.near;
     }
     return sum;
 }

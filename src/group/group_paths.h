@@ -49,9 +49,9 @@ void paths_free(struct lh_group *group);
 /* What a rank tells of its paths: a row of so many bytes. */
 size_t paths_row_bytes(const struct lh_group *group);
 /* By attributes. */
-void paths_tell_given(struct lh_group *group, const struct lh_group_attr *attr, uint8_t *row);
+void paths_announce_given(struct lh_group *group, const struct lh_group_attr *attr, uint8_t *row);
 /* rates_bps: measured from each rank; 0: unknown. */
-void paths_tell_measured(struct lh_group *group, const uint64_t *rates_bps, uint8_t *row);
+void paths_announce_measured(struct lh_group *group, const uint64_t *rates_bps, uint8_t *row);
 /* The rows of all. measured: and the order of ranks follows it. -LH_ENOMEM. */
 int paths_agree(struct lh_group *group, const uint8_t *rows, bool measured);
 /* Of a group of these of its ranks. follows: all of them have measured the same. -LH_ENOMEM. */

@@ -356,12 +356,12 @@ static enum delivery deliver(struct mesh *mesh, struct message *message)
 /* ---- what comes early -------------------------------------------------------------------------------- */
 
 /* A peer that does not wait for this rank goes on sending: what may be lost is, from so many bytes on. */
-static bool is_lost(const struct message *message, size_t most)
+static bool is_lost(const struct message *message, size_t maximum)
 {
     const struct link *link = message->link;
     bool partial = message->bounce && message->bounce->lane == LANE_BOUNDED;
     bool counts = message->tag.kind == TAG_COUNTS && link->lanes[LANE_BOUNDED].connection;
-    return (partial || counts) && link->kept_bytes + ahead_cost(message->bytes) > most;
+    return (partial || counts) && link->kept_bytes + ahead_cost(message->bytes) > maximum;
 }
 
 /* What came of an operation that has failed at the peer since is not needed. */
@@ -369,18 +369,18 @@ static void keep_early(struct mesh *mesh, struct message *message)
 {
     struct link *link = message->link;
     const struct tag *tag = &message->tag;
-    size_t most = EARLY_BYTES_MAX + (size_t)link->lanes[LANE_BULK].places * link->block_bytes;
+    size_t maximum = EARLY_BYTES_MAX + (size_t)link->lanes[LANE_BULK].places * link->block_bytes;
     struct ahead_queue *queue = ahead_find(&mesh->ahead, link, tag->group, tag->operation);
     bool aborts = tag->kind == TAG_ABORT;
     if (queue && queue->failed)
         return;
     if (aborts)
         ahead_discard(ahead_detach(&mesh->ahead, link, tag->group, tag->operation));
-    if (queue && !aborts && is_lost(message, most / 2)) {
+    if (queue && !aborts && is_lost(message, maximum / 2)) {
         queue->lossy = true;
         return;
     }
-    if (link->kept_bytes + ahead_cost(message->bytes) > most) {
+    if (link->kept_bytes + ahead_cost(message->bytes) > maximum) {
         on_link_failed(mesh, link, -LH_EPROTOCOL, true);
         return;
     }
@@ -426,7 +426,7 @@ static uint32_t deliver_once(struct mesh *mesh, struct ahead_queue *queue)
 }
 
 /* All that was kept has been delivered: what was not counts as lost. */
-static void lose_rest(struct mesh *mesh, const struct ahead_queue *queue)
+static void lose_others(struct mesh *mesh, const struct ahead_queue *queue)
 {
     struct lh_group *group = find_group(mesh, queue->group);
     struct lh_collective *op = group ? find_operation(group, queue->operation) : NULL;
@@ -450,7 +450,7 @@ static void deliver_early(struct mesh *mesh, const struct link *link, uint32_t g
         return;
     }
     if (queue && queue->lossy)
-        lose_rest(mesh, queue);
+        lose_others(mesh, queue);
     free(queue);
 }
 

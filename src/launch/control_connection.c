@@ -60,7 +60,7 @@ static void tell(struct control_stream *stream)
 {
     uint64_t one = 1;
     if (stream->connection) {
-        connection_lifeline_changed(stream->connection);
+        connection_control_changed(stream->connection);
         return;
     }
     /* A full counter means that it is being woken already. */
@@ -129,7 +129,7 @@ static void append(struct control_stream *stream, const struct handshake_header 
 static void control_stream_deliver(struct control_stream *stream, const struct handshake_header *header,
                                    const uint8_t *body)
 {
-    stream->heard_last |= header->type == HANDSHAKE_FIN || header->type == HANDSHAKE_REFUSE;
+    stream->received_last |= header->type == HANDSHAKE_FIN || header->type == HANDSHAKE_REFUSE;
     if (stream->connection)
         on_last(stream, header, body);
     else
@@ -344,13 +344,13 @@ static uint32_t first_free(struct control_connection *control)
 static void free_number(struct control_connection *control, uint32_t id)
 {
     control->streams[id] = NULL;
-    control->free = (uint32_t)lh_least(control->free, id);
+    control->free = (uint32_t)lh_min(control->free, id);
 }
 
 /* Both sides have said their last: what comes under its number is of another. */
 static bool has_no_number(const struct control_stream *stream)
 {
-    return stream->said_last && stream->heard_last;
+    return stream->sent_last && stream->received_last;
 }
 
 /* After a last frame of either side. */
@@ -377,7 +377,7 @@ static void end_all(struct control_connection *control)
     control->ended = true;
     for (uint32_t i = 0; i < control->count; i++)
         if (control->streams[i] && control->streams[i] != HALF_ENDED)
-            control_stream_end(control->streams[i], control->broken ? LIFELINE_LOST : -LH_EPEER);
+            control_stream_end(control->streams[i], control->broken ? CONTROL_CONNECTION_LOST : -LH_EPEER);
 }
 
 static bool keep(struct control_connection *control, const uint8_t *bytes, size_t count)
@@ -386,7 +386,7 @@ static bool keep(struct control_connection *control, const uint8_t *bytes, size_
     if (need > OUT_MAX)
         return false;
     if (need > control->out_room) {
-        size_t room = lh_most(2 * control->out_room, need);
+        size_t room = lh_max(2 * control->out_room, need);
         uint8_t *out = realloc(control->out, room);
         if (!out)
             return false;
@@ -466,16 +466,16 @@ static int write_frame(struct control_connection *control, uint16_t id, enum han
 static void write_last(struct control_stream *stream, enum handshake_type type, const void *body,
                        size_t bytes)
 {
-    if (stream->said_last)
+    if (stream->sent_last)
         return;
-    stream->said_last = true;
+    stream->sent_last = true;
     write_frame(stream->control, stream->id, type, body, bytes);
     keep_number_or_free(stream);
 }
 
 static size_t reason_bytes(const char *reason)
 {
-    return lh_least(strlen(reason), HANDSHAKE_REASON_MAX);
+    return lh_min(strlen(reason), HANDSHAKE_REASON_MAX);
 }
 
 /* ---- reading ----------------------------------------------------------------------------------------- */
@@ -512,7 +512,7 @@ static bool on_frame(struct control_connection *control, const struct handshake_
             free_number(control, id);
         return true;
     }
-    if (stream && !stream->heard_last) { /* versions before 3 may send a FIN behind a REFUSE */
+    if (stream && !stream->received_last) { /* versions before 3 may send a FIN behind a REFUSE */
         control_stream_deliver(stream, header, body);
         keep_number_or_free(stream);
     }
@@ -629,11 +629,11 @@ static void close_stream(struct control_stream *stream, enum handshake_type type
         finish(control);
 }
 
-/* ---- lifelines --------------------------------------------------------------------------------------- */
+/* ---- control connections ----------------------------------------------------------------------------- */
 
-static int look(void *lifeline, uint8_t *last, size_t *bytes)
+static int look(void *control_connection, uint8_t *last, size_t *bytes)
 {
-    const struct control_stream *stream = lifeline;
+    const struct control_stream *stream = control_connection;
     int end = atomic_load(&stream->end);
     *bytes = end != 0 ? stream->words_bytes : 0;
     if (*bytes > 0)
@@ -641,25 +641,25 @@ static int look(void *lifeline, uint8_t *last, size_t *bytes)
     return end;
 }
 
-static void refuse(void *lifeline, const char *reason)
+static void refuse(void *control_connection, const char *reason)
 {
-    struct control_stream *stream = lifeline;
+    struct control_stream *stream = control_connection;
     pthread_mutex_lock(&stream->control->lock);
     write_last(stream, HANDSHAKE_REFUSE, reason, reason_bytes(reason));
     pthread_mutex_unlock(&stream->control->lock);
 }
 
-static void close_lifeline(void *lifeline, const uint8_t *last, size_t bytes)
+static void close_control_connection(void *control_connection, const uint8_t *last, size_t bytes)
 {
-    close_stream(lifeline, HANDSHAKE_FIN, last, bytes);
+    close_stream(control_connection, HANDSHAKE_FIN, last, bytes);
 }
 
-static const struct lifeline_ops ops = {look, refuse, close_lifeline};
+static const struct control_connection_ops ops = {look, refuse, close_control_connection};
 
 void control_stream_hand_over(struct control_stream *stream, struct lh_connection *connection,
                               const char *peer_name)
 {
-    connection_set_lifeline(connection, &ops, stream, peer_name);
+    connection_set_control_connection(connection, &ops, stream, peer_name);
     pthread_mutex_lock(&stream->control->lock);
     control_stream_bind(stream, connection);
     stream->control->opening--;

@@ -68,7 +68,7 @@ struct control_origin {
     const char *peer_name;
 };
 
-/* The socket is the lifeline of the connection, which closes it. 0; -LH_ENOMEM or -LH_ESYSTEM: the socket
+/* The socket is the control connection of the connection, which closes it. 0; -LH_ENOMEM or -LH_ESYSTEM: the socket
  * is still the caller's. */
 int control_connection_begin(struct lh_connection *connection, const struct control_origin *origin);
 
@@ -83,7 +83,7 @@ int control_stream_send(struct control_stream *stream, enum handshake_type type,
                         uint32_t bytes);
 /* 1: a frame of the handshake; body holds HANDSHAKE_BODY_MAX. 0: none yet; -LH_EPEER. */
 int control_stream_receive(struct control_stream *stream, struct handshake_header *header, uint8_t *body);
-/* The handshake is over: the stream is the connection's lifeline, which closes it. */
+/* The handshake is over: the stream is the connection's control connection, which closes it. */
 void control_stream_hand_over(struct control_stream *stream, struct lh_connection *connection,
                               const char *peer_name);
 /* Its TCP connection is of no use for others: none is opened over it any more. */
@@ -113,19 +113,19 @@ struct control_frame {
 struct control_stream {
     struct control_connection *control;
     uint16_t id;
-    bool said_last;                   /* this side's FIN or REFUSE is sent */
-    bool heard_last;                  /* the peer's came */
+    bool sent_last;                   /* this side's FIN or REFUSE is sent */
+    bool received_last;               /* the peer's came */
     int wake_fd;                      /* an eventfd of who runs its handshake */
-    struct lh_connection *connection; /* whose lifeline it is; NULL: in its handshake */
+    struct lh_connection *connection; /* whose control connection it is; NULL: in its handshake */
     struct control_frame *first;      /* of the handshake, not taken yet */
     struct control_frame *last;
     uint32_t waiting;
-    /* As lifeline_ops.look() has it; written last, and read without the lock. */
+    /* As control_connection_ops.look() has it; written last, and read without the lock. */
     _Atomic int end;
     size_t words_bytes;
     uint8_t *words; /* the peer's last message, or its reason, printable; NULL: none */
 };
-/* There is nothing to come any more; `end` as lifeline_ops.look() has it. The first one counts. */
+/* There is nothing to come any more; `end` as control_connection_ops.look() has it. The first one counts. */
 void control_stream_end(struct control_stream *stream, int end);
 
 #endif

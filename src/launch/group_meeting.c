@@ -132,7 +132,7 @@ static int await_welcome(struct group_rank *rank, const struct joining *joining)
                    rank->where);
 }
 
-static int say_hello(struct group_rank *rank, struct joining *joining)
+static int send_hello(struct group_rank *rank, struct joining *joining)
 {
     uint8_t hello[GROUP_HELLO_BYTES];
     group_hello_encode(&joining->hello, hello);
@@ -170,7 +170,7 @@ static int shake_hands(struct group_rank *rank, struct joining *joining)
 {
     uint8_t body[GROUP_CHALLENGE_BYTES];
     struct group_challenge challenge;
-    int error = say_hello(rank, joining);
+    int error = send_hello(rank, joining);
     if (!error && joining->answered)
         error = prove(rank, joining);
     /* Rank 0 may have closed, and its reason may be here. */

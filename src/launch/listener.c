@@ -356,7 +356,7 @@ static void sleep_and_take(struct lh_listener *listener)
             fds[count++] = (struct pollfd){.fd = listener->clients[i]->handshake.fd, .events = POLLIN};
     lh_time span = next_step(listener, tcp_now());
     if (brings_streams(listener))
-        span = lh_least(span, PROGRESS_SPAN_NS);
+        span = lh_min(span, PROGRESS_SPAN_NS);
     struct timespec timeout = {(time_t)(span / LH_NS_PER_S), (long)(span % LH_NS_PER_S)};
     pthread_mutex_unlock(&listener->lock);
     int ready = ppoll(fds, count, &timeout, NULL);
@@ -517,7 +517,7 @@ void lh_listener_close(struct lh_listener *listener)
 }
 
 /* Whether a handshake was begun for those who call lh_accept(). */
-static bool under_way(const struct lh_listener *listener)
+static bool has_work(const struct lh_listener *listener)
 {
     for (uint32_t i = 0; i < listener->client_count; i++)
         if (listener->clients[i]->handshake.state == RENDEZVOUS_PATH)
@@ -548,7 +548,7 @@ static void await(struct lh_listener *listener, lh_time deadline)
     while (!over(listener) && tcp_now() < deadline)
         wait_for_change(listener, deadline);
     listener->wanting--;
-    while (!over(listener) && under_way(listener)) /* each has a deadline */
+    while (!over(listener) && has_work(listener)) /* each has a deadline */
         wait_for_change(listener, LH_TIME_NEVER);
     listener->accepting--;
 }

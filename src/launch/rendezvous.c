@@ -437,7 +437,7 @@ static bool opens_more(const struct rendezvous *r)
     return r->acceptor && !r->stream && r->version >= HANDSHAKE_VERSION_STREAMS;
 }
 
-/* The stream of this handshake, or the socket, is the lifeline of the connection from now on. */
+/* The stream of this handshake, or the socket, is the control connection of the connection from now on. */
 static int hand_over(struct rendezvous *r, const char *peer)
 {
     const struct control_origin origin = {
@@ -589,8 +589,8 @@ lh_time rendezvous_next_ns(const struct rendezvous *r, lh_time now)
     if (r->path && !ours_to_move)
         return LH_TIME_NEVER;
     lh_time span = (now - r->opened_ns) / PATH_POLL_FRACTION;
-    lh_time most = ours_to_move ? PATH_POLL_NS : PATH_POLL_MAX_NS;
-    span = span < most ? span : most;
+    lh_time maximum = ours_to_move ? PATH_POLL_NS : PATH_POLL_MAX_NS;
+    span = span < maximum ? span : maximum;
     return now + (span > PATH_POLL_NS ? span : PATH_POLL_NS);
 }
 

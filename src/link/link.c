@@ -115,9 +115,9 @@ struct link_shared {
 /* Why the last send did not take everything. */
 enum link_refusal {
     LINK_REFUSED_NOT = 0,
-    LINK_REFUSED_BY_QUEUE, /* the bottleneck's queue is full */
-    LINK_REFUSED_BY_HELD,  /* no memory for another packet in flight */
-    LINK_REFUSED_BY_INNER, /* passed straight through; the inner fabric took no more and gives no
+    LINK_REFUSED_BY_QUEUE,  /* the bottleneck's queue is full */
+    LINK_REFUSED_BY_HELD,   /* no memory for another packet in flight */
+    LINK_REFUSED_BY_FABRIC, /* passed straight through; the inner fabric took no more and gives no
                               time for a retry */
 };
 
@@ -129,7 +129,7 @@ struct link_lane {
     uint32_t channel;        /* or FABRIC_CONTROL */
     _Atomic lh_time head_ns; /* when the first packet that has not left was due; control reads it */
     enum link_refusal refused;
-    lh_time retry_ns; /* LINK_REFUSED_BY_INNER: when to try again; 0: not set yet */
+    lh_time retry_ns; /* LINK_REFUSED_BY_FABRIC: when to try again; 0: not set yet */
 };
 
 #define BITS_PER_BYTE 8u
@@ -241,11 +241,11 @@ static bool passes_through(struct link_shared *shared)
 }
 
 /* An inner fabric that pumps knows by itself when it will take more. */
-static enum link_refusal refusal_of_inner(const struct link_shared *shared, int taken, uint32_t count)
+static enum link_refusal refusal_of_sub(const struct link_shared *shared, int taken, uint32_t count)
 {
     if (shared->inner->fabric->ops->pump != NULL)
         return LINK_REFUSED_NOT;
-    return taken >= 0 && (uint32_t)taken < count ? LINK_REFUSED_BY_INNER : LINK_REFUSED_NOT;
+    return taken >= 0 && (uint32_t)taken < count ? LINK_REFUSED_BY_FABRIC : LINK_REFUSED_NOT;
 }
 
 /* Tells the control lane what this one still has to let go. */
@@ -278,7 +278,7 @@ static int link_lane_post(struct link_lane *lane, struct link_shared *shared,
     assert(!is_control(lane) && count <= FABRIC_BATCH_MAX);
     if (passes_through(shared)) {
         int taken = pass_through(lane, shared, writes, count);
-        return end_of_send(lane, shared, refusal_of_inner(shared, taken, count), taken);
+        return end_of_send(lane, shared, refusal_of_sub(shared, taken, count), taken);
     }
     enum link_refusal refused = LINK_REFUSED_NOT;
     uint32_t taken = 0;
@@ -297,7 +297,7 @@ static int link_lane_send(struct link_lane *lane, struct link_shared *shared,
     assert(is_control(lane) && count <= FABRIC_BATCH_MAX);
     if (passes_through(shared)) {
         int taken = shared->inner->fabric->ops->control_send(shared->inner, datagrams, count);
-        return end_of_send(lane, shared, refusal_of_inner(shared, taken, count), taken);
+        return end_of_send(lane, shared, refusal_of_sub(shared, taken, count), taken);
     }
     enum link_refusal refused = LINK_REFUSED_NOT;
     uint32_t taken = 0;
@@ -413,7 +413,7 @@ static lh_time held_ends_ns(const struct link_shared *shared, lh_time now)
 /* When what refused the last send will take more. */
 static lh_time refusal_ends_ns(struct link_lane *lane, struct link_shared *shared, lh_time now)
 {
-    if (lane->refused == LINK_REFUSED_BY_INNER) {
+    if (lane->refused == LINK_REFUSED_BY_FABRIC) {
         if (lane->retry_ns == 0)
             lane->retry_ns = now + LINK_RETRY_NS;
         return lane->retry_ns;
@@ -685,11 +685,11 @@ static void link_slot_unbind(struct fabric_endpoint *endpoint, uint32_t slot)
     inner->fabric->ops->slot_unbind(inner, slot);
 }
 
-static void link_slots_rest(struct fabric_endpoint *endpoint)
+static void link_slots_idle(struct fabric_endpoint *endpoint)
 {
     struct fabric_endpoint *inner = inner_of(endpoint);
-    if (inner->fabric->ops->slots_rest != NULL)
-        inner->fabric->ops->slots_rest(inner);
+    if (inner->fabric->ops->slots_idle != NULL)
+        inner->fabric->ops->slots_idle(inner);
 }
 
 static int link_poll(struct fabric_endpoint *endpoint, uint32_t channel, struct fabric_arrival *arrivals,
@@ -783,7 +783,7 @@ static const struct fabric_ops link_ops = {
     .endpoint_connect = link_endpoint_connect,
     .slot_bind = link_slot_bind,
     .slot_unbind = link_slot_unbind,
-    .slots_rest = link_slots_rest,
+    .slots_idle = link_slots_idle,
     .post_writes = link_post_writes,
     .poll = link_poll,
     .control_send = link_control_send,

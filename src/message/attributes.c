@@ -126,15 +126,15 @@ static int check_coding(const struct lh_attr *attr)
     if (attr->slots == 1)
         return lh_fail(LH_EINVAL, "slots 1: %s needs at least 2, one of them for parity",
                        choice.scheme->name);
-    struct lh_attr least = *attr;
-    if (least.chunk_bytes == 0)
-        least.chunk_bytes = least.mtu_bytes ? least.mtu_bytes : ATTR_MTU_MIN;
-    if (attr->slot_bytes != 0 && scheme_segment_bytes(&choice, &least) == 0)
+    struct lh_attr minimum = *attr;
+    if (minimum.chunk_bytes == 0)
+        minimum.chunk_bytes = minimum.mtu_bytes ? minimum.mtu_bytes : ATTR_MTU_MIN;
+    if (attr->slot_bytes != 0 && scheme_segment_bytes(&choice, &minimum) == 0)
         return lh_fail(LH_EINVAL,
                        "slot_bytes %llu: too small for %s: the parity of one group of %u-byte chunks does "
                        "not fit; use larger slots, smaller chunks or less parity",
                        (wide)attr->slot_bytes, attr->reliability ? attr->reliability : choice.scheme->name,
-                       least.chunk_bytes);
+                       minimum.chunk_bytes);
     return 0;
 }
 

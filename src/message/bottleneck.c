@@ -293,7 +293,7 @@ char *lh_bottleneck_words(const struct lh_bottleneck_report *report, char *out, 
 /* ---- scheme format --------------------------------------------------------------------------------- */
 
 /* What is known of the path, in words: nothing that was not measured is a number. */
-static void say_path(const struct lh_scheme_report *report, char *out, size_t size)
+static void format_path(const struct lh_scheme_report *report, char *out, size_t size)
 {
     char rtt[LH_FORMAT_MAX] = "not known yet", rate[LH_FORMAT_MAX] = "a rate not known yet";
     char planned[LH_FORMAT_MAX] = "";
@@ -324,7 +324,7 @@ char *lh_scheme_report_words(const struct lh_scheme_report *report, char *out, s
         snprintf(out, size, "%s, as it was asked for", report->scheme);
         return out;
     }
-    say_path(report, path, sizeof path);
+    format_path(report, path, sizeof path);
     lh_format_size(report->message_bytes, bytes, sizeof bytes);
     lh_format_time(report->expected_s, seconds, sizeof seconds);
     lh_format_time(report->other_expected_s, other, sizeof other);

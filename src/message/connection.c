@@ -22,21 +22,21 @@
 #include "message/tx_sender.h"
 #include "sdr/sdr_driver.h"
 
-#define LAST_MESSAGES      3u  /* times: none is answered */
-#define INNER_CHANNELS_MAX 16u /* so that a blob fits a control message */
+#define LAST_MESSAGES    3u  /* times: none is answered */
+#define SUB_CHANNELS_MAX 16u /* so that a blob fits a control message */
 
-void connection_set_lifeline(struct lh_connection *c, const struct lifeline_ops *ops, void *lifeline,
-                             const char *peer_name)
+void connection_set_control_connection(struct lh_connection *c, const struct control_connection_ops *ops,
+                                       void *control_connection, const char *peer_name)
 {
     pthread_mutex_lock(&c->requests->lock);
-    c->keepalive.lifeline_ops = ops;
-    c->keepalive.lifeline = lifeline;
+    c->keepalive.control_connection_ops = ops;
+    c->keepalive.control_connection = control_connection;
     snprintf(c->peer_name, sizeof c->peer_name, "%s", peer_name);
     pthread_mutex_unlock(&c->requests->lock);
     sdr_qp_driver_kick(c->qp);
 }
 
-void connection_lifeline_changed(struct lh_connection *c)
+void connection_control_changed(struct lh_connection *c)
 {
     sdr_qp_driver_kick(c->qp);
 }
@@ -102,15 +102,15 @@ static int create_qp(struct lh_connection *c)
 }
 
 /* What only an inner connection needs lies behind its struct. */
-static size_t struct_bytes(const struct lh_connection *outer)
+static size_t struct_bytes(const struct lh_connection *parent)
 {
-    return sizeof *outer + (outer ? sizeof *outer->onesided : 0);
+    return sizeof *parent + (parent ? sizeof *parent->onesided : 0);
 }
 
 /* Of what it has while it is idle, too, beside the QP's. */
 static size_t own_bytes(const struct lh_connection *c)
 {
-    return struct_bytes(c->outer) + sizeof *c->requests;
+    return struct_bytes(c->parent) + sizeof *c->requests;
 }
 
 static void free_memory(struct lh_connection *c)
@@ -126,7 +126,7 @@ static void free_memory(struct lh_connection *c)
     coder_destroy(c->coder);
     if (c->counted)
         store_forget(&c->store, own_bytes(c));
-    if (c->engine && !c->outer)
+    if (c->engine && !c->parent)
         engine_leave(c->engine);
     free(c);
 }
@@ -159,8 +159,8 @@ static void bind_parts(struct lh_connection *c)
 static int join_engine(struct lh_connection *c)
 {
     int error = 0;
-    if (c->outer)
-        c->engine = c->outer->engine;
+    if (c->parent)
+        c->engine = c->parent->engine;
     else
         error = engine_join(&c->attr, &c->engine);
     if (error)
@@ -193,15 +193,15 @@ static int create_all(struct lh_connection *c)
 }
 
 /* outer: NULL, or it is opened as the inner one of that. */
-static int open_connection(const struct lh_attr *attr, struct lh_connection *outer,
+static int open_connection(const struct lh_attr *attr, struct lh_connection *parent,
                            struct lh_connection **connection)
 {
-    struct lh_connection *c = calloc(1, struct_bytes(outer));
+    struct lh_connection *c = calloc(1, struct_bytes(parent));
     if (!c)
         return lh_fail(LH_ENOMEM, "no memory for a connection");
-    if (outer)
+    if (parent)
         c->onesided = (struct onesided *)(void *)(c + 1);
-    c->outer = outer;
+    c->parent = parent;
     c->step = connection_step;
     int error = settle_attr(c, attr);
     if (!error)
@@ -219,24 +219,24 @@ int lh_open(const struct lh_attr *attr, struct lh_connection **connection)
     return open_connection(attr, NULL, connection);
 }
 
-int connection_open_inner(struct lh_connection *outer, struct lh_connection **inner)
+int connection_open_sub(struct lh_connection *parent, struct lh_connection **sub)
 {
-    struct lh_attr attr = outer->attr;
-    attr.engine = outer->engine;
-    attr.channels = (uint32_t)lh_least(attr.channels, INNER_CHANNELS_MAX);
+    struct lh_attr attr = parent->attr;
+    attr.engine = parent->engine;
+    attr.channels = (uint32_t)lh_min(attr.channels, SUB_CHANNELS_MAX);
     attr.path_file = NULL;
     attr.match_tags = false;
-    if (outer->choice.scheme->deadline) /* operations are done when all bytes are there */
+    if (parent->choice.scheme->deadline) /* operations are done when all bytes are there */
         attr.reliability = "auto";
-    int error = open_connection(&attr, outer, inner);
+    int error = open_connection(&attr, parent, sub);
     if (error)
         return error;
-    struct lh_connection *c = *inner;
+    struct lh_connection *c = *sub;
     c->rx.placed_first = true; /* a write that is done has placed its bytes */
-    connection_peer_seen_at(c, outer->seen_family, outer->seen_address);
-    if (outer->punched)
+    connection_peer_seen_at(c, parent->seen_family, parent->seen_address);
+    if (parent->punched)
         connection_punch(c);
-    c->requests->owner = outer;
+    c->requests->owner = parent;
     return 0;
 }
 
@@ -264,7 +264,7 @@ int connection_check(const struct lh_connection *c)
 /* ---- close ------------------------------------------------------------------------------------------- */
 
 /* What has arrived counts, even if the packets that announce it get lost: sent a few times, and by the
- * lifeline. */
+ * control connection. */
 static void send_fin(struct lh_connection *c, uint8_t last[TRANSFER_BYTES_MAX], size_t *bytes)
 {
     *bytes = c->last_bytes;
@@ -290,8 +290,8 @@ static void close_one(struct lh_connection *c)
     send_fin(c, last, &bytes);
     connection_end_all(c, -LH_ECLOSED);
     pthread_mutex_unlock(&c->requests->lock);
-    if (c->keepalive.lifeline_ops)
-        c->keepalive.lifeline_ops->close(c->keepalive.lifeline, last, bytes);
+    if (c->keepalive.control_connection_ops)
+        c->keepalive.control_connection_ops->close(c->keepalive.control_connection, last, bytes);
     request_table_close(c->requests);
     coder_destroy(c->coder);
     c->coder = NULL;
@@ -300,9 +300,9 @@ static void close_one(struct lh_connection *c)
     sender_close(&c->tx);
     receiver_close(&c->rx);
     parity_free_all(&c->parity);
-    if (c->outer)
-        onesided_free_inner(c);
-    onesided_free_outer(c);
+    if (c->parent)
+        onesided_free_sub(c);
+    onesided_free_parent(c);
     free_memory(c);
 }
 
@@ -311,13 +311,13 @@ void lh_close(struct lh_connection *connection)
     struct lh_connection *c = connection;
     if (!c || engine_is_inherited(c->engine))
         return;
-    struct lh_connection *inner = c->onesided_outer.inner;
+    struct lh_connection *sub = c->onesided_parent.sub;
     sdr_qp_driver_set(c->qp, NULL, NULL);
-    if (inner)
-        sdr_qp_driver_set(inner->qp, NULL, NULL);
-    if (inner)
-        close_one(inner);
-    c->onesided_outer.inner = NULL;
+    if (sub)
+        sdr_qp_driver_set(sub->qp, NULL, NULL);
+    if (sub)
+        close_one(sub);
+    c->onesided_parent.sub = NULL;
     close_one(c);
 }
 
@@ -339,10 +339,10 @@ lh_time lh_now(struct lh_connection *connection)
 }
 
 /* Those of its inner connection. */
-static int add_stats(struct lh_connection *inner, struct lh_stats *stats)
+static int add_stats(struct lh_connection *sub, struct lh_stats *stats)
 {
     struct lh_stats own;
-    int error = lh_connection_stats(inner, &own);
+    int error = lh_connection_stats(sub, &own);
 #define ADD(field, meaning) stats->field += own.field;
     if (!error) {
         LH_STATS(ADD)
@@ -355,9 +355,9 @@ int lh_connection_stats(struct lh_connection *connection, struct lh_stats *stats
 {
     pthread_mutex_lock(&connection->requests->lock); /* under which the parts count */
     int error = lh_sdr_stats(connection->qp, stats);
-    struct lh_connection *inner = connection->onesided_outer.inner;
+    struct lh_connection *sub = connection->onesided_parent.sub;
     pthread_mutex_unlock(&connection->requests->lock);
-    return !error && inner ? add_stats(inner, stats) : error;
+    return !error && sub ? add_stats(sub, stats) : error;
 }
 
 int lh_connection_path(struct lh_connection *connection, struct lh_path_view *path)
@@ -409,8 +409,7 @@ static void fill_bottleneck(const struct lh_connection *c, const struct lh_conge
         .receiver_drops = report->dropped_packets,
         .coded = stats->parity_chunks_sent > 0,
     };
-    out->rate_best_bps =
-        lh_most(out->rate_bps, lh_most(report->remembered_rate_bps, report->best_rate_bps));
+    out->rate_best_bps = lh_max(out->rate_bps, lh_max(report->remembered_rate_bps, report->best_rate_bps));
     bottleneck_decide(&times, &facts, out);
 }
 

@@ -37,7 +37,7 @@ static void finish_requests(struct lh_connection *c)
     if (!finished)
         return;
     c->effects.finished = NULL;
-    if (c->outer)
+    if (c->parent)
         finished = onesided_on_done(c, finished);
     requests_finish(finished);
     idle_note(&c->idle);
@@ -49,7 +49,7 @@ void connection_end_all(struct lh_connection *c, int error)
     sender_end_all(&c->tx, error, now);
     receiver_end_all(&c->rx, error, now);
     matching_end_all(c, error, now);
-    if (c->outer)
+    if (c->parent)
         onesided_end_all(c, error, now);
     finish_requests(c);
 }
@@ -85,21 +85,21 @@ static void fail_one(struct lh_connection *c, enum lh_error error, const char *r
 
 void connection_fail(struct lh_connection *c, enum lh_error error, const char *reason)
 {
-    struct lh_connection *inner = c->onesided_outer.inner;
+    struct lh_connection *sub = c->onesided_parent.sub;
     fail_one(c, error, reason);
-    if (!inner)
+    if (!sub)
         return;
-    pthread_mutex_lock(&inner->requests->lock);
-    fail_one(inner, error, reason);
-    pthread_mutex_unlock(&inner->requests->lock);
+    pthread_mutex_lock(&sub->requests->lock);
+    fail_one(sub, error, reason);
+    pthread_mutex_unlock(&sub->requests->lock);
 }
 
 static void carry_out_failure(struct lh_connection *c, const struct effects *effects)
 {
     const struct keepalive *keepalive = &c->keepalive;
     /* First by the stream: the packets of a close carry no reason. */
-    if (effects->failure == LH_EPATH && keepalive->lifeline_ops)
-        keepalive->lifeline_ops->refuse(keepalive->lifeline, effects_reason(effects));
+    if (effects->failure == LH_EPATH && keepalive->control_connection_ops)
+        keepalive->control_connection_ops->refuse(keepalive->control_connection, effects_reason(effects));
     connection_fail(c, (enum lh_error)effects->failure, effects_reason(effects));
 }
 
@@ -220,8 +220,8 @@ static void drop_unread(struct lh_connection *c)
 lh_time storage_step_ended(struct lh_connection *c, lh_time now)
 {
     drop_unread(c);
-    sender_rest(&c->tx);
-    receiver_rest(&c->rx);
+    sender_quiesce(&c->tx);
+    receiver_quiesce(&c->rx);
     give_back(c);
     return storage_step(c, now);
 }

@@ -103,8 +103,8 @@ struct lh_connection {
     struct rx rx;
     struct small_messages small;
     struct matching matching;
-    struct onesided_outer onesided_outer;
-    struct lh_connection *outer; /* of an inner connection, as the next; else NULL */
+    struct onesided_parent onesided_parent;
+    struct lh_connection *parent; /* of an inner connection, as the next; else NULL */
     struct onesided *onesided;
     uint8_t *last; /* CONNECTION_LAST_MAX: what had arrived when it ended; set with `error`; or NULL */
     size_t last_bytes;
@@ -125,14 +125,14 @@ int connection_check(const struct lh_connection *c);
 void connection_peer_seen_at(struct lh_connection *c, uint8_t family, const uint8_t address[16]);
 /* Opens the inner connection of one that is attached, which serves its one-sided operations: with the same
  * attributes, on the same engine. Takes no lock. */
-int connection_open_inner(struct lh_connection *outer, struct lh_connection **inner);
+int connection_open_sub(struct lh_connection *parent, struct lh_connection **sub);
 /* This side is behind NAT. */
 void connection_punch(struct lh_connection *c);
-/* Its lifeline has something to report. Any thread. */
-void connection_lifeline_changed(struct lh_connection *c);
-/* Hands a lifeline over to an attached connection, which closes it when it closes itself. Takes the lock. */
-void connection_set_lifeline(struct lh_connection *c, const struct lifeline_ops *ops, void *lifeline,
-                             const char *peer_name);
+/* Its control connection has something to report. Any thread. */
+void connection_control_changed(struct lh_connection *c);
+/* Hands a control connection over to an attached connection, which closes it when it closes itself. Takes the lock. */
+void connection_set_control_connection(struct lh_connection *c, const struct control_connection_ops *ops,
+                                       void *control_connection, const char *peer_name);
 
 /* ---- effects --------------------------------------------------------------------------------------- */
 

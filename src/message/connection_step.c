@@ -35,12 +35,12 @@ static void unlock(struct lh_connection *c)
 
 bool onesided_waits(const struct lh_connection *c)
 {
-    return exchange_waits(&c->onesided_outer.exchange);
+    return exchange_waits(&c->onesided_parent.exchange);
 }
 
 int onesided_attach(struct lh_connection *c, const uint8_t *blob, uint32_t bytes)
 {
-    int error = lh_attach(c->onesided_outer.inner, blob, bytes);
+    int error = lh_attach(c->onesided_parent.sub, blob, bytes);
     if (error) /* in a call of the user, too */
         __atomic_fetch_add(&c->stats->bad_control, 1, __ATOMIC_RELAXED);
     return error;
@@ -49,51 +49,51 @@ int onesided_attach(struct lh_connection *c, const uint8_t *blob, uint32_t bytes
 /* Keeps the peer's blob until this side opens its inner connection. */
 static bool keep(struct lh_connection *c, const uint8_t *blob, uint32_t bytes)
 {
-    struct onesided_outer *outer = &c->onesided_outer;
-    outer->peer_blob = store_take(c->tx.store, bytes);
-    if (!outer->peer_blob)
+    struct onesided_parent *parent = &c->onesided_parent;
+    parent->peer_blob = store_take(c->tx.store, bytes);
+    if (!parent->peer_blob)
         return false;
-    memcpy(outer->peer_blob, blob, bytes);
-    outer->peer_blob_bytes = bytes;
+    memcpy(parent->peer_blob, blob, bytes);
+    parent->peer_blob_bytes = bytes;
     return true;
 }
 
-static uint32_t operations_of(struct lh_connection *inner)
+static uint32_t operations_of(struct lh_connection *sub)
 {
-    lock(inner);
-    uint32_t operations = inner->onesided->operations;
-    unlock(inner);
+    lock(sub);
+    uint32_t operations = sub->onesided->operations;
+    unlock(sub);
     return operations;
 }
 
-static void end_operations(struct lh_connection *inner, lh_time now)
+static void end_operations(struct lh_connection *sub, lh_time now)
 {
-    lock(inner);
-    onesided_end_all(inner, -LH_EKEY, now);
-    effects_carry_out(inner);
-    unlock(inner);
+    lock(sub);
+    onesided_end_all(sub, -LH_EKEY, now);
+    effects_carry_out(sub);
+    unlock(sub);
 }
 
 void onesided_on_exchange(struct lh_connection *c, const uint8_t *data, size_t bytes, lh_time now)
 {
-    struct onesided_outer *outer = &c->onesided_outer;
+    struct onesided_parent *parent = &c->onesided_parent;
     struct onesided_exchange message;
-    if (c->outer || onesided_exchange_decode(data, bytes, &message) != 0) {
+    if (c->parent || onesided_exchange_decode(data, bytes, &message) != 0) {
         c->stats->bad_control++;
         return;
     }
-    uint32_t operations = outer->inner ? operations_of(outer->inner) : 0;
-    switch (exchange_on_message(&outer->exchange, &message, operations)) {
+    uint32_t operations = parent->sub ? operations_of(parent->sub) : 0;
+    switch (exchange_on_message(&parent->exchange, &message, operations)) {
     case EXCHANGE_NOTHING:
         return;
     case EXCHANGE_BLOB:
-        if (outer->inner ? onesided_attach(c, message.blob, message.blob_bytes) == 0
-                         : keep(c, message.blob, message.blob_bytes))
-            exchange_accept(&outer->exchange);
+        if (parent->sub ? onesided_attach(c, message.blob, message.blob_bytes) == 0
+                        : keep(c, message.blob, message.blob_bytes))
+            exchange_accept(&parent->exchange);
         return;
     case EXCHANGE_EMPTY:
-        if (outer->inner)
-            end_operations(outer->inner, now);
+        if (parent->sub)
+            end_operations(parent->sub, now);
         return;
     }
 }
@@ -101,32 +101,32 @@ void onesided_on_exchange(struct lh_connection *c, const uint8_t *data, size_t b
 /* False: there is none, or it found no place. */
 static bool send_exchange(struct lh_connection *c, lh_time now)
 {
-    struct onesided_outer *outer = &c->onesided_outer;
+    struct onesided_parent *parent = &c->onesided_parent;
     struct onesided_exchange message;
     uint8_t blob[LH_BLOB_MAX], out[ONESIDED_EXCHANGE_BYTES_MAX];
     size_t bytes = sizeof blob;
     bool with_blob;
-    if (!outer->exchange.answer_due && !exchange_waits(&outer->exchange))
+    if (!parent->exchange.answer_due && !exchange_waits(&parent->exchange))
         return false;
-    uint32_t operations = outer->inner ? operations_of(outer->inner) : 0;
-    if (!exchange_next(&outer->exchange, operations, now, &message, &with_blob))
+    uint32_t operations = parent->sub ? operations_of(parent->sub) : 0;
+    if (!exchange_next(&parent->exchange, operations, now, &message, &with_blob))
         return false;
     if (with_blob) { /* without one the peer would be told that nothing is exposed here */
-        int error = lh_blob(outer->inner, blob, &bytes);
-        assert(error == 0 && bytes <= ONESIDED_BLOB_MAX); /* INNER_CHANNELS_MAX */
+        int error = lh_blob(parent->sub, blob, &bytes);
+        assert(error == 0 && bytes <= ONESIDED_BLOB_MAX); /* SUB_CHANNELS_MAX */
         message.blob = blob;
         message.blob_bytes = (uint32_t)bytes;
     }
     if (lh_sdr_message_send(c->qp, out, onesided_exchange_encode(&message, out)) != 0)
         return false;
-    exchange_on_sent(&outer->exchange, &message, timing_refresh_interval(&c->path, outer->exchange.sent),
+    exchange_on_sent(&parent->exchange, &message, timing_refresh_interval(&c->path, parent->exchange.sent),
                      now);
     return true;
 }
 
 void onesided_exchange_step(struct lh_connection *c, lh_time now, lh_time *next)
 {
-    struct exchange *exchange = &c->onesided_outer.exchange;
+    struct exchange *exchange = &c->onesided_parent.exchange;
     while (send_exchange(c, now)) /* at most an answer and a message that asks */
         continue;
     if (exchange->answer_due)
@@ -136,11 +136,11 @@ void onesided_exchange_step(struct lh_connection *c, lh_time now, lh_time *next)
                                                          : now + timing_refresh_interval(&c->path, 0));
 }
 
-void onesided_free_outer(struct lh_connection *c)
+void onesided_free_parent(struct lh_connection *c)
 {
-    struct onesided_outer *outer = &c->onesided_outer;
-    store_give(c->tx.store, outer->peer_blob, outer->peer_blob_bytes);
-    outer->peer_blob = NULL;
+    struct onesided_parent *parent = &c->onesided_parent;
+    store_give(c->tx.store, parent->peer_blob, parent->peer_blob_bytes);
+    parent->peer_blob = NULL;
 }
 
 void region_free(struct lh_region *region)
@@ -151,7 +151,7 @@ void region_free(struct lh_region *region)
     free(region);
 }
 
-void onesided_free_inner(struct lh_connection *c)
+void onesided_free_sub(struct lh_connection *c)
 {
     struct regions *regions = c->onesided->regions;
     for (uint32_t i = 0; regions && i < REGIONS_MAX; i++)

@@ -205,7 +205,7 @@ int lh_engine_memory(struct lh_engine *engine, struct lh_engine_memory *memory)
     *memory = (struct lh_engine_memory){
         .limit_bytes = store->limit_bytes,
         .now_bytes = store_bytes(store),
-        .most_bytes = atomic_load_explicit(&store->most, memory_order_relaxed),
+        .most_bytes = atomic_load_explicit(&store->maximum, memory_order_relaxed),
         .refusals = atomic_load_explicit(&store->refusals, memory_order_relaxed),
     };
     return 0;

@@ -262,7 +262,7 @@ static enum taken take_header(struct lh_connection *c, const struct early_messag
 void onesided_step(struct lh_connection *c, lh_time now, lh_time *next)
 {
     const struct early_message *held;
-    if (!c->outer)
+    if (!c->parent)
         return;
     if (c->onesided->broken)
         break_protocol(c, "peer refused the header of a one-sided operation");

@@ -34,7 +34,7 @@ struct onesided_remote;
 
 struct lh_region {
     struct region part; /* first */
-    struct lh_connection *inner;
+    struct lh_connection *sub;
     struct message_buffer buffer;
     struct message_memory memory;
     struct lh_completion_queue *queue; /* or NULL */
@@ -48,8 +48,8 @@ struct onesided_list {
 };
 
 /* Of an outer connection. */
-struct onesided_outer {
-    struct lh_connection *inner; /* NULL: not opened yet */
+struct onesided_parent {
+    struct lh_connection *sub; /* NULL: not opened yet */
     struct exchange exchange;
     uint8_t *peer_blob; /* that came before this side had opened its own; or NULL */
     uint32_t peer_blob_bytes;
@@ -57,7 +57,7 @@ struct onesided_outer {
 
 /* Of an inner connection. */
 struct onesided {
-    struct lh_connection *outer; /* NULL: this is none */
+    struct lh_connection *parent; /* NULL: this is none */
     struct lh_prng keys;
     struct regions *regions;         /* NULL: none was exposed yet */
     struct onesided_list waiting;    /* operations of the user, not started */
@@ -80,7 +80,7 @@ void onesided_on_exchange(struct lh_connection *c, const uint8_t *data, size_t b
 /* Sends what is due; lowers *next. */
 void onesided_exchange_step(struct lh_connection *c, lh_time now, lh_time *next);
 /* What it keeps besides its inner connection. */
-void onesided_free_outer(struct lh_connection *c);
+void onesided_free_parent(struct lh_connection *c);
 
 /* ---- under the lock of an inner connection ----------------------------------------------------------- */
 
@@ -98,7 +98,7 @@ void onesided_end_region(struct lh_connection *c, const struct lh_region *region
 /* Takes headers that have arrived, and starts what waits; lowers *next. */
 void onesided_step(struct lh_connection *c, lh_time now, lh_time *next);
 /* Regions that were not revoked. The connection is closed: takes no lock. */
-void onesided_free_inner(struct lh_connection *c);
+void onesided_free_sub(struct lh_connection *c);
 /* One that is not in use any more. */
 void region_free(struct lh_region *region);
 

@@ -46,7 +46,7 @@ static void copy(const struct message_parts *parts, uint64_t offset, uint8_t *ou
 {
     const struct message_part *part = part_at(parts, &offset);
     for (uint64_t done = 0; done < bytes; part++, offset = 0) {
-        uint64_t n = lh_least(part->bytes - offset, bytes - done);
+        uint64_t n = lh_min(part->bytes - offset, bytes - done);
         assert(part < parts->list + parts->count);
         if (out)
             lh_copy(out + done, part->address + offset, n);
@@ -86,7 +86,7 @@ void buffer_zero(const struct message_buffer *buffer, uint64_t offset, uint64_t 
     }
     const struct message_part *part = part_at(buffer->parts, &offset);
     for (uint64_t done = 0; done < bytes; part++, offset = 0) { /* at most LH_PARTS_MAX turns */
-        uint64_t n = lh_least(part->bytes - offset, bytes - done);
+        uint64_t n = lh_min(part->bytes - offset, bytes - done);
         assert(part < buffer->parts->list + buffer->parts->count);
         memset(part->address + offset, 0, n);
         done += n;
@@ -119,7 +119,7 @@ bool arrived_next_missing(const struct arrived *arrived, uint64_t from, struct l
     if (first == packets)
         return false;
     range->offset = first * arrived->packet_bytes;
-    range->bytes = lh_least(end * arrived->packet_bytes, arrived->bytes) - range->offset;
+    range->bytes = lh_min(end * arrived->packet_bytes, arrived->bytes) - range->offset;
     return true;
 }
 
@@ -147,8 +147,8 @@ static void chunks_of(const struct message_part *part, uint64_t start, const str
 {
     uint64_t chunk = range->chunk_bytes;
     uint64_t end = range->offset + range->bytes;
-    uint64_t from = lh_most(start, range->offset) - range->offset;
-    uint64_t to = lh_least(start + part->bytes, end);
+    uint64_t from = lh_max(start, range->offset) - range->offset;
+    uint64_t to = lh_min(start + part->bytes, end);
     *first = (from + chunk - 1) / chunk;
     *last = to <= range->offset ? 0 : to - range->offset;
     *last = (to == end ? *last + chunk - 1 : *last) / chunk;
@@ -196,7 +196,7 @@ void pieces_copy(struct segment_pieces *pieces, const struct message_buffer *buf
             continue;
         uint64_t from = (uint64_t)piece->first * range->chunk_bytes;
         uint64_t to = (uint64_t)end_of(pieces, i) * range->chunk_bytes;
-        buffer_read(buffer, range->offset + from, memory, lh_least(to, range->bytes) - from);
+        buffer_read(buffer, range->offset + from, memory, lh_min(to, range->bytes) - from);
         piece->address = memory;
         piece->lkey = lkey;
         memory += to - from;
@@ -212,7 +212,7 @@ struct segment_piece pieces_at(const struct segment_pieces *pieces, uint32_t chu
         i++;
     struct segment_piece piece = pieces->list[i];
     assert(piece.address);
-    *count = (uint32_t)lh_least(*count, end_of(pieces, i) - chunk);
+    *count = (uint32_t)lh_min(*count, end_of(pieces, i) - chunk);
     piece.address += (uint64_t)(chunk - piece.first) * chunk_bytes;
     piece.first = chunk;
     return piece;

@@ -32,7 +32,7 @@ static void unlock(struct lh_connection *c)
 }
 
 /* Under the lock. */
-static int check_outer(const struct lh_connection *c)
+static int check_parent(const struct lh_connection *c)
 {
     int error = connection_check(c);
     if (!error && (c->peer_flags & (BLOB_ONESIDED | BLOB_EAGER)) != (BLOB_ONESIDED | BLOB_EAGER))
@@ -43,64 +43,64 @@ static int check_outer(const struct lh_connection *c)
 /* Under the lock. The peer was told that its blob is here, and sends no other. */
 static void attach_to_kept(struct lh_connection *c)
 {
-    struct lh_connection *inner = c->onesided_outer.inner;
-    int error = onesided_attach(c, c->onesided_outer.peer_blob, c->onesided_outer.peer_blob_bytes);
+    struct lh_connection *sub = c->onesided_parent.sub;
+    int error = onesided_attach(c, c->onesided_parent.peer_blob, c->onesided_parent.peer_blob_bytes);
     if (!error)
         return;
-    lock(inner);
-    connection_fail(inner, (enum lh_error) - error, lh_last_error());
-    unlock(inner);
+    lock(sub);
+    connection_fail(sub, (enum lh_error) - error, lh_last_error());
+    unlock(sub);
 }
 
 /* Under the lock; an inner connection that was just opened. */
-static void install(struct lh_connection *c, struct lh_connection *inner)
+static void install(struct lh_connection *c, struct lh_connection *sub)
 {
-    struct onesided_outer *outer = &c->onesided_outer;
-    lh_prng_seed(&inner->onesided->keys, sdr_qp_secret(inner->qp));
-    outer->inner = inner;
-    exchange_open(&outer->exchange, lh_sdr_now(c->context));
-    if (outer->peer_blob)
+    struct onesided_parent *parent = &c->onesided_parent;
+    lh_prng_seed(&sub->onesided->keys, sdr_qp_secret(sub->qp));
+    parent->sub = sub;
+    exchange_open(&parent->exchange, lh_sdr_now(c->context));
+    if (parent->peer_blob)
         attach_to_kept(c);
     c->needs_step = true;
 }
 
 /* Opens it when it is needed first. Takes no lock: two threads may both open one, and one stays. */
-static int open_inner(struct lh_connection *c, struct lh_connection **inner)
+static int open_sub(struct lh_connection *c, struct lh_connection **sub)
 {
-    int error = connection_open_inner(c, inner);
+    int error = connection_open_sub(c, sub);
     if (error)
         return error;
-    struct lh_connection *mine = *inner, *unused = NULL;
+    struct lh_connection *mine = *sub, *unused = NULL;
     lock(c);
     error = connection_check(c);
-    if (error || c->onesided_outer.inner)
+    if (error || c->onesided_parent.sub)
         unused = mine;
     else
         install(c, mine);
-    *inner = c->onesided_outer.inner;
+    *sub = c->onesided_parent.sub;
     unlock(c);
     lh_close(unused);
     sdr_qp_driver_kick(c->qp);
     return error;
 }
 
-static int get_inner(struct lh_connection *c, struct lh_connection **inner)
+static int get_sub(struct lh_connection *c, struct lh_connection **sub)
 {
     int error = engine_check_process(c->engine);
     if (error)
         return error;
     lock(c);
-    error = check_outer(c);
-    *inner = c->onesided_outer.inner;
+    error = check_parent(c);
+    *sub = c->onesided_parent.sub;
     unlock(c);
-    return error || *inner ? error : open_inner(c, inner);
+    return error || *sub ? error : open_sub(c, sub);
 }
 
-static int check_inner(const struct lh_connection *inner)
+static int check_sub(const struct lh_connection *sub)
 {
-    if (inner->error)
-        return lh_fail((enum lh_error) - inner->error, "one-sided operations have ended: %s",
-                       effects_reason(&inner->effects));
+    if (sub->error)
+        return lh_fail((enum lh_error) - sub->error, "one-sided operations have ended: %s",
+                       effects_reason(&sub->effects));
     return 0;
 }
 
@@ -122,7 +122,7 @@ static int add_region(struct lh_connection *c, const struct lh_part *part, struc
 {
     struct onesided *o = c->onesided;
     const struct lh_message memory = {.parts = part, .count = 1};
-    int error = check_inner(c);
+    int error = check_sub(c);
     if (error)
         return error;
     if (!o->regions)
@@ -145,20 +145,20 @@ static int add_region(struct lh_connection *c, const struct lh_part *part, struc
 int lh_expose(struct lh_connection *connection, const struct lh_part *part, uint32_t access,
               struct lh_completion_queue *queue, uint64_t user, struct lh_region **region)
 {
-    struct lh_connection *inner;
+    struct lh_connection *sub;
     int error = check_exposed(connection, part, access, queue);
     if (!error)
-        error = get_inner(connection, &inner);
+        error = get_sub(connection, &sub);
     if (error)
         return error;
     struct lh_region *made = calloc(1, sizeof *made);
     if (!made)
         return lh_fail(LH_ENOMEM, "no memory for a region");
     *made = (struct lh_region){
-        .part = {.bytes = part->bytes, .access = access}, .inner = inner, .queue = queue, .user = user};
-    lock(inner);
-    error = add_region(inner, part, made);
-    unlock(inner);
+        .part = {.bytes = part->bytes, .access = access}, .sub = sub, .queue = queue, .user = user};
+    lock(sub);
+    error = add_region(sub, part, made);
+    unlock(sub);
     if (error) {
         free(made);
         return error;
@@ -169,9 +169,9 @@ int lh_expose(struct lh_connection *connection, const struct lh_part *part, uint
 
 void lh_revoke(struct lh_region *region)
 {
-    if (!region || engine_is_inherited(region->inner->engine))
+    if (!region || engine_is_inherited(region->sub->engine))
         return;
-    struct lh_connection *c = region->inner;
+    struct lh_connection *c = region->sub;
     lock(c);
     regions_remove(c->onesided->regions, &region->part);
     onesided_end_region(c, region, lh_sdr_now(c->context));
@@ -217,7 +217,7 @@ static int check_key(const struct lh_onesided *wanted, uint32_t access, uint64_t
 static int check_operation(struct lh_connection *c, const struct lh_onesided *wanted,
                            const struct lh_message *message, bool writes, uint64_t *bytes)
 {
-    int error = check_inner(c);
+    int error = check_sub(c);
     if (!error)
         error = message_memory_check(message, bytes);
     if (!error)
@@ -274,7 +274,7 @@ static int start_locked(struct lh_connection *c, const struct lh_onesided *wante
 /* The peer's blob is awaited. */
 static void ask(struct lh_connection *c)
 {
-    struct exchange *exchange = &c->onesided_outer.exchange;
+    struct exchange *exchange = &c->onesided_parent.exchange;
     lock(c);
     if (!exchange->has_peer)
         exchange_ask(exchange, lh_sdr_now(c->context));
@@ -292,20 +292,20 @@ static int start(struct lh_connection *connection, const struct lh_onesided *wan
         .detached = !request,
         .operation = writes ? LH_OPERATION_WRITE : LH_OPERATION_READ,
     };
-    struct lh_connection *inner;
+    struct lh_connection *sub;
     int error = request_target_check(&target, connection->engine);
     if (!error)
-        error = get_inner(connection, &inner);
+        error = get_sub(connection, &sub);
     if (error)
         return error;
-    lock(inner);
-    error = start_locked(inner, wanted, writes, &target, request);
-    bool attached = inner->attached;
-    unlock(inner);
+    lock(sub);
+    error = start_locked(sub, wanted, writes, &target, request);
+    bool attached = sub->attached;
+    unlock(sub);
     if (error)
         return error;
     if (attached)
-        sdr_qp_driver_kick(inner->qp);
+        sdr_qp_driver_kick(sub->qp);
     else
         ask(connection);
     return 0;

@@ -158,7 +158,7 @@ static void notify(const struct lh_connection *c, const struct onesided_remote *
     struct completion_ring *ring = &remote->region->queue->ring;
     struct lh_completion entry = {
         .user = remote->region->user,
-        .connection = c->outer,
+        .connection = c->parent,
         .result = remote->bytes.request.result,
         .operation = LH_OPERATION_NOTIFY,
     };

@@ -51,7 +51,7 @@ static void partial_close(struct rx *rx, const struct rx_segment *segment)
     sdr_recv_close(segment->handle, &arrived);
     if (message->guessed && arrived.end_bytes < segment->posted_bytes)
         message->bytes =
-            lh_least(message->bytes, segment->index * message->segment_bytes + arrived.end_bytes);
+            lh_min(message->bytes, segment->index * message->segment_bytes + arrived.end_bytes);
 }
 
 /* A segment is whole, or these chunks of it are recovered by its parity: they count as arrived. */
@@ -70,7 +70,7 @@ static void partial_add_recovered(struct rx *rx, const struct rx_segment *segmen
     for (uint32_t i = 0; i < rx_segment_chunks(rx, segment); i++)
         if (recovered[i])
             lh_bitmap_set_range(arrived, first_packet(rx, segment) + (uint64_t)i * chunk_packets,
-                                lh_least(chunk_packets, packets - i * chunk_packets));
+                                lh_min(chunk_packets, packets - i * chunk_packets));
 }
 
 /* Copies what has come of a segment from its memory to the user's parts. */
@@ -78,7 +78,7 @@ static void partial_copy(const struct rx *rx, const struct rx_segment *segment)
 {
     const struct rx_message *message = rx_message_at(rx, segment->message);
     uint64_t offset = segment->index * message->segment_bytes,
-             end = lh_least(offset + segment->bytes, message->bytes);
+             end = lh_min(offset + segment->bytes, message->bytes);
     const struct arrived arrived = {message->arrived, rx->attr->mtu_bytes, end};
     struct lh_range missing = {.offset = end};
     /* What lies before the next that is missing; each turn takes a range. */
@@ -579,7 +579,7 @@ static lh_time deadline_of(const struct rx *rx, const struct rx_message *message
 
 static void set_expiry(struct rx *rx, const struct rx_message *message)
 {
-    rx->active_since_ns = lh_most(message->request->result.started_ns, rx->active_since_ns);
+    rx->active_since_ns = lh_max(message->request->result.started_ns, rx->active_since_ns);
     lh_time ns = deadline_of(rx, message);
     rx->active_at = ns == LH_DEADLINE_NONE ? LH_TIME_NEVER : rx->active_since_ns + ns;
 }
@@ -593,7 +593,7 @@ static void end_message(struct rx *rx, struct rx_message *message, lh_time now)
     message->guessed = message->bytes == MESSAGE_BYTES_UNKNOWN;
     if (message->guessed)
         message->bytes = message->capacity;
-    message->segments = (uint32_t)lh_least(message->posted, message->segments);
+    message->segments = (uint32_t)lh_min(message->posted, message->segments);
     if (message->done == message->segments) {
         rx_deliver_message(rx, message, now);
         return;

@@ -50,7 +50,7 @@ static void arrivals_start(struct rx *rx, struct rx_segment *segment,
     segment->scheme->receiver_start(segment->machine, &transfer, now);
 }
 
-/* Something of this segment was seen: those before it were overtaken. */
+/* Something of this segment was seen: those before it were reordered. */
 static void arrivals_note_seen(struct rx *rx, uint32_t sequence, lh_time now)
 {
     if (!number_before(rx->newest_seen, sequence))
@@ -594,7 +594,7 @@ void receiver_end_all(struct rx *rx, int error, lh_time now)
     }
 }
 
-void receiver_rest(struct rx *rx)
+void receiver_quiesce(struct rx *rx)
 {
     for (uint32_t n = rx->oldest; n != rx->next; n++) /* at most MESSAGES_MAX */
         rx_message_at(rx, n)->state = RX_OVER;

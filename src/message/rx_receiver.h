@@ -35,7 +35,7 @@ void receiver_cancel(struct rx *rx, uint32_t number, lh_time now);
 /* All requests that are pending end with this error (negative), but for those that are whole once decoded. */
 void receiver_end_all(struct rx *rx, int error, lh_time now);
 /* After that, when the connection has ended: the peer is told nothing any more. */
-void receiver_rest(struct rx *rx);
+void receiver_quiesce(struct rx *rx);
 
 /* ---- time -------------------------------------------------------------------------------------------- */
 

@@ -121,12 +121,12 @@ char *data_path_reason(const struct data_path *path, enum data_path_state state,
 
 /* ---- auto deadline --------------------------------------------------------------------------------- */
 
-#define FIRST_SHARE  10u /* of the limit */
-#define MARGIN       1.25
-#define SLACK_NS     (50 * LH_NS_PER_US)
-#define ROUND_TRIPS  2u
-#define SMOOTHING    0.2
-#define NOTHING_MOST 16u
+#define FIRST_SHARE 10u /* of the limit */
+#define MARGIN      1.25
+#define SLACK_NS    (50 * LH_NS_PER_US)
+#define ROUND_TRIPS 2u
+#define SMOOTHING   0.2
+#define NOTHING_MAX 16u
 
 lh_time auto_deadline_of(const struct auto_deadline *automatic, uint64_t bytes, lh_time rtt_ns,
                          lh_time limit_ns)
@@ -144,7 +144,7 @@ lh_time auto_deadline_of(const struct auto_deadline *automatic, uint64_t bytes, 
 void auto_deadline_on_end(struct auto_deadline *automatic, lh_time took_ns, uint64_t arrived_bytes)
 {
     if (arrived_bytes == 0) {
-        automatic->nothing += automatic->nothing < NOTHING_MOST;
+        automatic->nothing += automatic->nothing < NOTHING_MAX;
         return;
     }
     double cost_ns = (double)took_ns / (double)arrived_bytes;
@@ -272,7 +272,7 @@ static void choose_planned(struct rx *rx, uint64_t capacity, lh_time now, struct
     struct auto_scheme *a = rx->automatic;
     if (!hold_choice(rx))
         return;
-    a->choice->resting = now < a->choice->rest_until;
+    a->choice->pausing = now < a->choice->pause_until;
     struct auto_path path = path_of(rx);
     uint32_t number = auto_choice_get(a->choice, capacity, &path);
     const struct auto_candidate *candidate = &a->choice->candidates[number];
@@ -323,7 +323,7 @@ void auto_scheme_planned(struct rx *rx, lh_time now, lh_time took_ns)
 /* ---- watching ---------------------------------------------------------------------------------------- */
 
 /* A chunk of a later segment has arrived. */
-static bool is_overtaken(const struct auto_scheme *a, const struct rx_segment *segment)
+static bool is_reordered(const struct auto_scheme *a, const struct rx_segment *segment)
 {
     return a->any && number_before(segment->sequence, a->newest);
 }
@@ -338,8 +338,8 @@ static struct arrival_look look_of(const struct rx *rx, const struct rx_segment 
         .window_ns = rx->path->reorder_window_ns,
         .bitmap = segment->bitmap,
         .chunks = rx_segment_chunks(rx, segment),
-        .overtaken = known && (is_overtaken(a, segment) ||
-                               segment->coded.arrived > 0), /* parity is sent after the data */
+        .later_arrived = known && (is_reordered(a, segment) ||
+                                   segment->coded.arrived > 0), /* parity is sent after the data */
         .paused = a->arrival_ns != LH_TIME_NEVER && now - a->arrival_ns > pause,
     };
 }
@@ -349,11 +349,11 @@ void auto_scheme_poll(struct rx *rx, struct rx_segment *segment, bool changed, l
     struct auto_scheme *a = rx->automatic;
     if (!a)
         return;
-    bool later = is_overtaken(a, segment);
-    bool fresh = later && !segment->overtaken;
+    bool later = is_reordered(a, segment);
+    bool fresh = later && !segment->later_arrived;
     if (!changed && !fresh && segment->watch.mark_at > now)
         return;
-    segment->overtaken = later;
+    segment->later_arrived = later;
     struct arrival_look look = look_of(rx, segment, now);
     arrival_watch_look(&segment->watch, &look, &a->estimate);
     if (changed && (!a->any || number_before(a->newest, segment->sequence)))

@@ -206,7 +206,7 @@ struct rx_segment {
     struct coded_rx coded;
     struct arrival_watch watch; /* with `auto` */
     bool preempted;             /* a later message has begun to arrive */
-    bool overtaken;             /* it was polled since a later segment began to arrive */
+    bool later_arrived;         /* it was polled since a later segment began to arrive */
 };
 
 /* What was announced last of what has arrived. */

@@ -37,7 +37,7 @@ void backlog_on_place(struct tx *tx)
 
 void backlog_on_segment(struct tx *tx, struct tx_message *message, struct tx_segment *segment)
 {
-    take_unstarted(tx, message, lh_least(segment->bytes, message->unstarted_bytes));
+    take_unstarted(tx, message, lh_min(segment->bytes, message->unstarted_bytes));
     segment->unsent = segment->scheme ? segment->chunks : 0;
     tx->unsent_chunks += segment->unsent;
 }
@@ -79,8 +79,8 @@ void backlog_view(struct tx *tx, const struct tx_segment *segment, struct lh_sen
 {
     uint64_t others = tx->unsent_chunks - segment->unsent;
     uint64_t later = others + tx->unstarted_bytes / tx->attr->chunk_bytes;
-    view->later_chunks = (uint32_t)lh_least(later, UINT32_MAX);
-    view->flight_chunks = (uint32_t)lh_least(tx->in_flight_bytes / tx->attr->chunk_bytes, UINT32_MAX);
+    view->later_chunks = (uint32_t)lh_min(later, UINT32_MAX);
+    view->flight_chunks = (uint32_t)lh_min(tx->in_flight_bytes / tx->attr->chunk_bytes, UINT32_MAX);
     if (!segment->scheme->coding)
         return;
     view->holds_up = tx->segment_next - segment->sequence > tx->attr->slots / 2;
@@ -122,7 +122,7 @@ static struct transfer_message lengths_of(const struct tx *tx, const struct tx_s
 /* Of the path, since the segment began. */
 static lh_time silence(const struct tx *tx, const struct tx_segment *segment, lh_time now)
 {
-    lh_time from = lh_most(tx->path->last_heard_ns, segment->began_ns);
+    lh_time from = lh_max(tx->path->last_heard_ns, segment->began_ns);
     return now > from ? now - from : 0;
 }
 
@@ -132,9 +132,9 @@ static lh_time silence(const struct tx *tx, const struct tx_segment *segment, lh
 static lh_time next_lengths(const struct tx *tx, const struct tx_segment *segment, lh_time now)
 {
     lh_time refresh_ns =
-        lh_most(timing_refresh_interval(tx->path, 0), silence(tx, segment, now) / SILENCE_FRACTION);
-    return lh_least(now + refresh_ns + queue_delay_now(&tx->delay, now),
-                    segment->lengths_sent_ns + refresh_ns + QUEUED_MAX_NS);
+        lh_max(timing_refresh_interval(tx->path, 0), silence(tx, segment, now) / SILENCE_FRACTION);
+    return lh_min(now + refresh_ns + queue_delay_now(&tx->delay, now),
+                  segment->lengths_sent_ns + refresh_ns + QUEUED_MAX_NS);
 }
 
 static uint64_t bytes_left(const struct tx *tx)
@@ -216,11 +216,11 @@ static uint64_t queue_limit(const struct tx *tx)
     uint64_t bytes = QUEUE_BYTES;
     if (tx->path->pace_bps != 0) {
         lh_time part_ns = tx->path->rtt_ns / QUEUE_ROUND_TRIPS;
-        lh_time span_ns = lh_most(part_ns, QUEUE_SPAN_NS);
+        lh_time span_ns = lh_max(part_ns, QUEUE_SPAN_NS);
         double paced = (double)tx->path->pace_bps / BITS_PER_BYTE * ((double)span_ns / (double)LH_NS_PER_S);
         bytes = paced < (double)bytes ? (uint64_t)paced : bytes;
     }
-    return lh_most(chunks, bytes);
+    return lh_max(chunks, bytes);
 }
 
 static void note_left(struct tx *tx, lh_time now)
@@ -252,21 +252,21 @@ uint32_t injector_budget_chunks(const struct tx *tx)
     uint64_t in_flight = tx->in_flight_bytes;
     if (queued == 0 && in_flight == 0 && tx->window_bytes < tx->attr->chunk_bytes)
         return 1; /* or nothing would ever move */
-    uint64_t queue_room = lh_left(queue_limit(tx), queued);
-    uint64_t window_room = lh_left(tx->window_bytes, in_flight);
-    return (uint32_t)(lh_least(queue_room, window_room) / tx->attr->chunk_bytes);
+    uint64_t queue_room = lh_sub_sat(queue_limit(tx), queued);
+    uint64_t window_room = lh_sub_sat(tx->window_bytes, in_flight);
+    return (uint32_t)(lh_min(queue_room, window_room) / tx->attr->chunk_bytes);
 }
 
 bool injector_window_is_full(const struct tx *tx)
 {
-    return lh_left(tx->window_bytes, tx->in_flight_bytes) < tx->attr->chunk_bytes;
+    return lh_sub_sat(tx->window_bytes, tx->in_flight_bytes) < tx->attr->chunk_bytes;
 }
 
 bool injector_has_room(const struct tx *tx)
 {
     uint64_t limit = queue_limit(tx);
     return (tx->blocked || injector_budget_chunks(tx) > 0) &&
-           lh_left(limit, lh_sdr_send_queued_bytes(tx->qp)) >= limit / 2;
+           lh_sub_sat(limit, lh_sdr_send_queued_bytes(tx->qp)) >= limit / 2;
 }
 
 static void count_again(struct tx *tx, uint32_t bytes)

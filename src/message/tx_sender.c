@@ -62,7 +62,7 @@ static bool hold_machine(struct tx *tx, struct tx_segment *segment, const struct
 static struct segment_range next_range(const struct tx *tx, const struct tx_message *message)
 {
     uint64_t offset = message->started * message->segment_bytes;
-    uint64_t bytes = lh_least(message->bytes - offset, message->segment_bytes);
+    uint64_t bytes = lh_min(message->bytes - offset, message->segment_bytes);
     return (struct segment_range){offset, (uint32_t)bytes, tx->attr->chunk_bytes};
 }
 
@@ -447,7 +447,7 @@ static void free_segments(struct tx *tx)
     tx->segments = NULL;
     tx->ending = NULL;
     tx->actions = NULL;
-    queue_delay_rest(&tx->delay);
+    queue_delay_pause(&tx->delay);
 }
 
 void sender_give_back(struct tx *tx)
@@ -546,7 +546,7 @@ void sender_end_all(struct tx *tx, int error, lh_time now)
     }
 }
 
-void sender_rest(struct tx *tx)
+void sender_quiesce(struct tx *tx)
 {
     for (uint32_t n = tx->oldest; n != tx->next; n++) /* at most MESSAGES_MAX */
         tx_message_at(tx, n)->state = TX_OVER;

@@ -38,7 +38,7 @@ void sender_withdraw(struct tx *tx, uint32_t number, lh_time now);
 void sender_end_all(struct tx *tx, int error, lh_time now);
 /* After that, when the connection has ended: the peer is told nothing any more. Again until nothing is held
  * for the fabric, which may still read. */
-void sender_rest(struct tx *tx);
+void sender_quiesce(struct tx *tx);
 
 /* ---- the peer, and time ------------------------------------------------------------------------------ */
 

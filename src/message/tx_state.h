@@ -79,7 +79,7 @@ bool queue_delay_moves(const struct queue_delay *delay, lh_time expiry_ns, lh_ti
 /* Whether the oldest that waits has left, when that many bytes have; not yet noted. */
 bool queue_delay_ends(const struct queue_delay *delay, uint64_t left);
 /* All that was posted has left long ago, or never will: the marks are not read any more. */
-static inline void queue_delay_rest(struct queue_delay *delay)
+static inline void queue_delay_pause(struct queue_delay *delay)
 {
     delay->tail = delay->head;
     delay->marks = NULL;

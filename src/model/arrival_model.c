@@ -17,21 +17,21 @@ void model_arrival_order_init(struct model_arrival_order *order, struct model_pl
     *order = (struct model_arrival_order){.places = places, .packets = packets};
 }
 
-/* All numbers that it passed are overtaken now. Each is passed once, so a row costs no more than its
+/* All numbers that it passed are reordered now. Each is passed once, so a row costs no more than its
  * packets. */
 static void move_on(struct model_arrival_order *order, uint32_t number, lh_time now)
 {
     for (uint32_t passed = order->next; passed < number; passed++) {
-        order->places[passed].overtaken_ns = now;
-        order->places[passed].overtaken_arrival = order->received;
+        order->places[passed].reordered_ns = now;
+        order->places[passed].reordered_arrival = order->received;
     }
     order->next = number + 1;
 }
 
 static void note_reordered(struct model_arrival_order *order, const struct model_place *place, lh_time now)
 {
-    uint32_t extent = order->received - place->overtaken_arrival;
-    lh_time late_ns = now > place->overtaken_ns ? now - place->overtaken_ns : 0;
+    uint32_t extent = order->received - place->reordered_arrival;
+    lh_time late_ns = now > place->reordered_ns ? now - place->reordered_ns : 0;
     assert(extent > 0);
     order->reordered++;
     order->extent_sum += extent;
@@ -143,14 +143,14 @@ static void move_frontier(struct arrival_watch *watch, const struct arrival_look
 /* Chunks before this one can be judged, when the window is over. */
 static uint32_t judged(const struct arrival_watch *watch, const struct arrival_look *look)
 {
-    if (look->overtaken)
+    if (look->later_arrived)
         return look->chunks;
     return watch->frontier > 0 ? watch->frontier - 1 : 0;
 }
 
-static uint32_t at_most(uint32_t value, uint32_t most)
+static uint32_t at_most(uint32_t value, uint32_t maximum)
 {
-    return value < most ? value : most;
+    return value < maximum ? value : maximum;
 }
 
 /* The transfer may turn out shorter than its buffer; and a peer may have sent what lies past its end. */

@@ -16,8 +16,8 @@
 
 /* What is known of one number. */
 struct model_place {
-    lh_time overtaken_ns;       /* when a higher number arrived first, if it did */
-    uint32_t overtaken_arrival; /* the how-manieth arrival that was */
+    lh_time reordered_ns;       /* when a higher number arrived first, if it did */
+    uint32_t reordered_arrival; /* the how-manieth arrival that was */
     bool arrived;
 };
 
@@ -47,7 +47,7 @@ bool model_arrival_order_has(const struct model_arrival_order *order, uint32_t n
  * while it fills, whatever the scheme.
  *
  * Chunks are first sent in order. So what is missing before the last chunk that has arrived is lost, or was
- * only overtaken; and what was lost comes again a round trip later at the earliest. A *mark* is set at the
+ * only reordered; and what was lost comes again a round trip later at the earliest. A *mark* is set at the
  * last chunk that has arrived, and when a reordering window is over, what is missing before the mark counts
  * as lost. The last chunk itself is not counted: that it arrived is why it is the last.
  *
@@ -71,8 +71,8 @@ struct arrival_look {
     lh_time window_ns;     /* a chunk that comes this much later than its successors is lost */
     const uint8_t *bitmap; /* one byte a chunk */
     uint32_t chunks;
-    bool overtaken; /* something that was sent after all of these chunks has arrived */
-    bool paused;    /* nothing has arrived for about a round trip before this look */
+    bool later_arrived; /* something that was sent after all of these chunks has arrived */
+    bool paused;        /* nothing has arrived for about a round trip before this look */
 };
 
 void arrival_watch_init(struct arrival_watch *watch);

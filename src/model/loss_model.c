@@ -74,16 +74,16 @@ double model_loss_after(const struct model_loss *loss, bool after_lost, double s
 /* 97.5 % of a normal distribution lie below it: 2.5 % are left out at each end. */
 #define NORMAL_975 1.959963984540054
 
-struct model_confidence model_confidence_of(double hits, double draws)
+struct model_confidence model_confidence_of(double hits, double samples)
 {
-    assert(hits >= 0 && hits <= draws);
-    if (!(draws > 0))
+    assert(hits >= 0 && hits <= samples);
+    if (!(samples > 0))
         return (struct model_confidence){0, 1};
-    double share = hits / draws;
+    double share = hits / samples;
     double z2 = NORMAL_975 * NORMAL_975;
-    double widen = 1 + z2 / draws;
-    double middle = (share + z2 / (2 * draws)) / widen;
-    double half = NORMAL_975 * sqrt(share * (1 - share) / draws + z2 / (4 * draws * draws)) / widen;
+    double widen = 1 + z2 / samples;
+    double middle = (share + z2 / (2 * samples)) / widen;
+    double half = NORMAL_975 * sqrt(share * (1 - share) / samples + z2 / (4 * samples * samples)) / widen;
     /* Exact at both ends, where rounding would leave a little. */
     return (struct model_confidence){
         .low = share > 0 ? fmax(middle - half, 0) : 0,
@@ -164,8 +164,8 @@ struct model_loss_fit model_loss_runs_fit_part(const struct model_loss_runs *run
     assert(model_loss_runs_possible(runs) && model_loss_runs_possible(all));
     struct model_loss_fit fit = {.loss = ratio(runs->lost, runs->packets)};
     double packets = (double)runs->packets;
-    double draws = runs->packets > 0 ? fmax(packets * independent_share(all), 1) : 0;
-    struct model_confidence loss = model_confidence_of(fit.loss * draws, draws);
+    double samples = runs->packets > 0 ? fmax(packets * independent_share(all), 1) : 0;
+    struct model_confidence loss = model_confidence_of(fit.loss * samples, samples);
     fit.loss_low = loss.low;
     fit.loss_high = loss.high;
     fit_bursts(runs, &fit);
@@ -181,7 +181,7 @@ static double positive_share(struct lh_prng *prng)
     return 1 - lh_prng_double(prng);
 }
 
-double model_draw_gap(struct lh_prng *prng, double log_pass)
+double model_sample_gap(struct lh_prng *prng, double log_pass)
 {
     assert(log_pass <= 0);
     if (log_pass == 0)
@@ -197,8 +197,8 @@ static double count_by_gaps(struct lh_prng *prng, double n, double p)
 {
     const double log_pass = log1p(-p);
     double count = 0;
-    double at = model_draw_gap(prng, log_pass);
-    for (; at < n; at += 1 + model_draw_gap(prng, log_pass)) /* as often as one is found */
+    double at = model_sample_gap(prng, log_pass);
+    for (; at < n; at += 1 + model_sample_gap(prng, log_pass)) /* as often as one is found */
         count++;
     return count;
 }
@@ -237,13 +237,13 @@ static double count_by_rejection(struct lh_prng *prng, double n, double p)
     }
 }
 
-double model_draw_binomial(struct lh_prng *prng, double n, double p)
+double model_sample_binomial(struct lh_prng *prng, double n, double p)
 {
     assert(n >= 0 && p >= 0 && p <= 1);
     if (p <= 0 || n <= 0)
         return 0;
     if (p > 0.5)
-        return n - model_draw_binomial(prng, n, 1 - p);
+        return n - model_sample_binomial(prng, n, 1 - p);
     return n * p < FEW ? count_by_gaps(prng, n, p) : count_by_rejection(prng, n, p);
 }
 
@@ -276,14 +276,14 @@ bool model_bursts_next(struct model_bursts *bursts, struct lh_prng *prng, double
             bursts->at++;
             bursts->lost = false;
         }
-        double lost_at = bursts->at + 1 + model_draw_gap(prng, bursts->log_enter);
+        double lost_at = bursts->at + 1 + model_sample_gap(prng, bursts->log_enter);
         bursts->lost = lost_at < end;
         bursts->at = bursts->lost ? lost_at : end - 1;
         if (!bursts->lost)
             return false;
     }
     row->first = bursts->at;
-    row->last = fmin(end - 1, bursts->at + model_draw_gap(prng, bursts->log_stay));
+    row->last = fmin(end - 1, bursts->at + model_sample_gap(prng, bursts->log_stay));
     bursts->at = row->last;
     bursts->lost = true;
     bursts->untold = false;

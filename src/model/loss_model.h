@@ -83,9 +83,9 @@ struct model_loss_fit model_loss_runs_fit_part(const struct model_loss_runs *run
 
 /* How many pass before the first that does not, each with the chance exp(log_pass): infinite when it is 1.
  * */
-double model_draw_gap(struct lh_prng *prng, double log_pass);
+double model_sample_gap(struct lh_prng *prng, double log_pass);
 /* How many of n, each with the chance p. Takes time with their number while few are expected. */
-double model_draw_binomial(struct lh_prng *prng, double n, double p);
+double model_sample_binomial(struct lh_prng *prng, double n, double p);
 
 /* A row of lost packets. */
 struct model_burst {
@@ -127,7 +127,7 @@ struct model_confidence {
 
 /* Of a share of which `hits` of `draws` were seen, 0 <= hits <= draws. Both may be fractions: of draws that
  * depend on each other, the number of independent ones that tell as much. Without draws: 0 to 1. */
-struct model_confidence model_confidence_of(double hits, double draws);
+struct model_confidence model_confidence_of(double hits, double samples);
 
 /* ---- binomial -------------------------------------------------------------------------------------- */
 

@@ -44,7 +44,7 @@ static void *take_blocks(void *argument)
         struct lh_prng prng = lh_prng_fork(&work->prng, block);
         size_t end = (block + 1) * MODEL_BLOCK;
         for (size_t i = block * MODEL_BLOCK; i < end && i < work->count; i++)
-            work->results[i] = work->job->draw(work->job->context, &prng, scratch);
+            work->results[i] = work->job->sample(work->job->context, &prng, scratch);
     }
     free(scratch);
     return NULL;
@@ -79,16 +79,16 @@ int model_monte_carlo(const struct model_job *job, uint64_t seed, uint32_t threa
 
 /* ---- what is drawn ----------------------------------------------------------------------------------- */
 
-static double draw_message(const void *context, struct lh_prng *prng, void *scratch)
+static double sample_message(const void *context, struct lh_prng *prng, void *scratch)
 {
     const struct model_prediction *prediction = context;
-    return prediction->predictor->draw(prediction, prng, scratch);
+    return prediction->predictor->sample(prediction, prng, scratch);
 }
 
 int model_sample(const struct model_prediction *prediction, uint64_t seed, uint32_t threads,
                  double *seconds, size_t count)
 {
-    const struct model_job job = {draw_message, prediction, prediction->cells};
+    const struct model_job job = {sample_message, prediction, prediction->cells};
     return model_monte_carlo(&job, seed, threads, seconds, count);
 }
 
@@ -98,13 +98,13 @@ struct collective {
     uint32_t datacenters;
 };
 
-static double draw_collective(const void *context, struct lh_prng *prng, void *scratch)
+static double sample_collective(const void *context, struct lh_prng *prng, void *scratch)
 {
     const struct collective *collective = context;
     double *ready = scratch;
     uint8_t *cells = (uint8_t *)(ready + 2 * (size_t)collective->datacenters);
-    return model_collective_draw(collective->prediction, collective->kind, collective->datacenters, prng,
-                                 cells, ready);
+    return model_collective_sample(collective->prediction, collective->kind, collective->datacenters, prng,
+                                   cells, ready);
 }
 
 int model_sample_collective(const struct model_prediction *prediction, enum lh_model_collective kind,
@@ -112,7 +112,7 @@ int model_sample_collective(const struct model_prediction *prediction, enum lh_m
                             size_t count)
 {
     const struct collective collective = {prediction, kind, datacenters};
-    const struct model_job job = {draw_collective, &collective,
+    const struct model_job job = {sample_collective, &collective,
                                   2 * (size_t)datacenters * sizeof(double) + prediction->cells};
     return model_monte_carlo(&job, seed, threads, seconds, count);
 }

@@ -16,7 +16,7 @@
 #include "model/predictor.h"
 
 struct model_job {
-    double (*draw)(const void *context, struct lh_prng *prng, void *scratch);
+    double (*sample)(const void *context, struct lh_prng *prng, void *scratch);
     const void *context;
     size_t scratch_bytes; /* of each thread, all zero at first; may be 0 */
 };

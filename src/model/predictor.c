@@ -49,11 +49,11 @@ static void set_window(const struct lh_model_path *path, struct model_message *m
 
 void model_timing_by_timeout(const struct lh_model_path *path, struct model_message *message)
 {
-    double least_s = (MODEL_OVERDUE_RTTS + MODEL_ACK_SPACING_RTTS) * message->rtt_s;
+    double min_s = (MODEL_OVERDUE_RTTS + MODEL_ACK_SPACING_RTTS) * message->rtt_s;
     double queue_s = queued_s(path, message);
     set_window(path, message);
-    message->first_s = fmax(message->rto_s - queue_s, least_s); /* a queue of hours would round it away */
-    message->rto_s = fmax(message->rto_s, least_s);
+    message->first_s = fmax(message->rto_s - queue_s, min_s); /* a queue of hours would round it away */
+    message->rto_s = fmax(message->rto_s, min_s);
     assert(message->first_s >= message->rtt_s * (1 - 1e-9));
 }
 
@@ -287,12 +287,12 @@ int lh_model_wraparound(double bandwidth_bps, uint64_t message_bytes, uint32_t i
 /* ---- path estimate --------------------------------------------------------------------------------- */
 
 /* Before so many chunks were seen, none lost means little. */
-#define SEEN_LEAST 1000.0
+#define SEEN_MIN 1000.0
 /* Runs by which the newest chunks must differ from what was expected, in standard deviations, and besides.
  * */
 #define SURPRISE_DEVIATIONS 4.0
 #define SURPRISE_RUNS       4.0
-#define LOSS_MOST           0.5
+#define LOSS_MAX            0.5
 /* Busy time after which what is known of the rate counts half. */
 #define RATE_MEMORY_NS (2.0 * (double)LH_NS_PER_S)
 
@@ -368,8 +368,8 @@ double path_estimate_loss_upper(const struct path_estimate *estimate)
 {
     struct path_counts all = sum(&estimate->known, &estimate->recent);
     double runs = all.runs + 0.5 + sqrt(all.runs + 0.25);
-    double upper = path_estimate_run_chunks(estimate) * runs / fmax(all.seen, SEEN_LEAST);
-    return fmin(upper, LOSS_MOST);
+    double upper = path_estimate_run_chunks(estimate) * runs / fmax(all.seen, SEEN_MIN);
+    return fmin(upper, LOSS_MAX);
 }
 
 double path_estimate_run_chunks(const struct path_estimate *estimate)
@@ -450,7 +450,7 @@ struct run {
 
 static double message(const struct run *run)
 {
-    return run->prediction->predictor->draw(run->prediction, run->prng, run->cells);
+    return run->prediction->predictor->sample(run->prediction, run->prng, run->cells);
 }
 
 /* T(i, r) = max(T(i - d, r - 1), T(i, r - 1)) + t: everyone receives from the one d before. */
@@ -475,8 +475,9 @@ static void tree_round(struct run *run, uint32_t distance)
     }
 }
 
-double model_collective_draw(const struct model_prediction *prediction, enum lh_model_collective collective,
-                             uint32_t datacenters, struct lh_prng *prng, uint8_t *cells, double *ready)
+double model_collective_sample(const struct model_prediction *prediction,
+                               enum lh_model_collective collective, uint32_t datacenters,
+                               struct lh_prng *prng, uint8_t *cells, double *ready)
 {
     struct run run = {prediction, prng, cells, datacenters, ready, ready + datacenters};
     const uint32_t rounds = model_collective_rounds(collective, datacenters);

@@ -61,7 +61,7 @@ struct model_predictor {
     double (*delivered)(const struct model_prediction *prediction);
     /* One completion time. cells: prediction->cells bytes, aligned for uint32_t, zero before the first draw
      * and unchanged between two. */
-    double (*draw)(const struct model_prediction *prediction, struct lh_prng *prng, uint8_t *cells);
+    double (*sample)(const struct model_prediction *prediction, struct lh_prng *prng, uint8_t *cells);
 };
 
 /* Checks path and scheme, and fills in the message. -LH_EINVAL, -LH_ERANGE. */
@@ -247,7 +247,8 @@ int model_collective_path(const struct lh_model_path *path, enum lh_model_collec
 /* Rounds, each as long as a message, that the longest chain of dependent messages has. */
 uint32_t model_collective_rounds(enum lh_model_collective collective, uint32_t datacenters);
 /* Seconds until the last datacenter is done. ready: 2 * datacenters numbers of scratch. */
-double model_collective_draw(const struct model_prediction *prediction, enum lh_model_collective collective,
-                             uint32_t datacenters, struct lh_prng *prng, uint8_t *cells, double *ready);
+double model_collective_sample(const struct model_prediction *prediction,
+                               enum lh_model_collective collective, uint32_t datacenters,
+                               struct lh_prng *prng, uint8_t *cells, double *ready);
 
 #endif

@@ -83,8 +83,8 @@ static unsigned levels_of(double chunk_loss, double chunks)
 {
     double log_loss = log(chunk_loss);
     double expected = log(fmax(chunks, 1)) + log_loss; /* of chunks lost once */
-    double least = log(LEVEL_IGNORED) + fmin(0, expected);
-    double levels = ceil((least - log(fmax(chunks, 1))) / log_loss);
+    double minimum = log(LEVEL_IGNORED) + fmin(0, expected);
+    double levels = ceil((minimum - log(fmax(chunks, 1))) / log_loss);
     assert(levels >= 1 && levels <= MODEL_LEVELS_MAX);
     return (unsigned)levels;
 }
@@ -285,15 +285,15 @@ static double further(const struct model_repeat *repeat, double losses, double l
                       struct lh_prng *prng)
 {
     if (!repeat->packets)
-        return losses + model_draw_gap(prng, log_loss);
+        return losses + model_sample_gap(prng, log_loss);
     double share = (1 - lh_prng_double(prng)) * -expm1(repeat->log_pass[(unsigned)losses]);
     while (losses < repeat->levels && -expm1(repeat->log_pass[(unsigned)losses + 1]) >= share)
         losses++;
     return losses;
 }
 
-double model_draw_repeat(const struct model_repeat *repeat, double log_loss, double chunks,
-                         struct lh_prng *prng)
+double model_sample_repeat(const struct model_repeat *repeat, double log_loss, double chunks,
+                           struct lh_prng *prng)
 {
     const double overhead = repeat->overhead;
     double latest = 0;
@@ -305,7 +305,7 @@ double model_draw_repeat(const struct model_repeat *repeat, double log_loss, dou
         if (losses > repeat->levels)
             break;
         double until = fmin(chunks, fmax(behind + 1, ceil(model_repeat_cost(repeat, losses) - latest)));
-        behind += model_draw_gap(prng, repeat->log_pass[(unsigned)losses]);
+        behind += model_sample_gap(prng, repeat->log_pass[(unsigned)losses]);
         if (behind >= until) {
             behind = until;
             continue;
@@ -374,8 +374,8 @@ static void send_again(struct rounds *rounds, unsigned round, double first, doub
         on_lost(rounds, round, lost_first, lost_last);
 }
 
-double model_draw_repeat_bursts(const struct model_repeat *repeat, const struct model_loss *loss,
-                                double chunks, struct lh_prng *prng)
+double model_sample_repeat_bursts(const struct model_repeat *repeat, const struct model_loss *loss,
+                                  double chunks, struct lh_prng *prng)
 {
     struct rounds rounds = {.repeat = repeat, .loss = loss, .prng = prng, .chunks = chunks};
     if (loss->packet > 0)

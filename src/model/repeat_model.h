@@ -75,12 +75,12 @@ double model_repeat_quantile(const struct model_repeat *repeat, double chunks, d
 /* Excess over M T_inj in T_inj. From the last chunk backwards: the later a chunk started, the
  * fewer losses make it the last to arrive. Only those chunks are looked for that have been lost often
  * enough to be later than the latest so far, so few are. */
-double model_draw_repeat(const struct model_repeat *repeat, double log_loss, double chunks,
-                         struct lh_prng *prng);
+double model_sample_repeat(const struct model_repeat *repeat, double log_loss, double chunks,
+                           struct lh_prng *prng);
 /* The same on a link that loses in bursts: bursts of lost chunks, of these what is lost again, and so on.
  * Each transmission of the message meets bursts of its own. */
-double model_draw_repeat_bursts(const struct model_repeat *repeat, const struct model_loss *loss,
-                                double chunks, struct lh_prng *prng);
+double model_sample_repeat_bursts(const struct model_repeat *repeat, const struct model_loss *loss,
+                                  double chunks, struct lh_prng *prng);
 
 /* ---- message --------------------------------------------------------------------------------------- */
 

@@ -33,7 +33,7 @@ enum exchange_news exchange_on_message(struct exchange *exchange, const struct o
                                        uint32_t operations)
 {
     bool answers = message->flags & ONESIDED_ANSWERS;
-    exchange->told |= exchange->open && (message->flags & ONESIDED_HAS_PEER);
+    exchange->announced |= exchange->open && (message->flags & ONESIDED_HAS_PEER);
     if (message->flags & ONESIDED_ASKS) {
         exchange->answer_due = true;
         exchange->answer_to = message->operations;
@@ -56,14 +56,14 @@ void exchange_accept(struct exchange *exchange)
 
 bool exchange_waits(const struct exchange *exchange)
 {
-    return exchange->open && (!exchange->told || exchange->asking);
+    return exchange->open && (!exchange->announced || exchange->asking);
 }
 
 bool exchange_next(const struct exchange *exchange, uint32_t operations, lh_time now,
                    struct onesided_exchange *message, bool *with_blob)
 {
     uint8_t known = exchange->has_peer ? ONESIDED_HAS_PEER : 0;
-    *with_blob = exchange->open && !exchange->told;
+    *with_blob = exchange->open && !exchange->announced;
     if (exchange->answer_due)
         *message = (struct onesided_exchange){.flags = (uint8_t)(known | ONESIDED_ANSWERS),
                                               .operations = exchange->answer_to};

@@ -23,10 +23,10 @@
 #include "wire/eager_packets.h"
 
 struct exchange {
-    bool open;     /* this side has a blob */
-    bool told;     /* the peer has it */
-    bool has_peer; /* this side has the peer's */
-    bool asking;   /* operations wait for it */
+    bool open;      /* this side has a blob */
+    bool announced; /* the peer has it */
+    bool has_peer;  /* this side has the peer's */
+    bool asking;    /* operations wait for it */
     bool answer_due;
     uint32_t answer_to; /* the number that it repeats */
     uint32_t sent;      /* times, without an answer */

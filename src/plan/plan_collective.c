@@ -79,7 +79,7 @@ struct scratch {
     struct candidate other;
     struct flow_network network;
     struct hop inside, across;
-    double runs_s[RUNS], drawn_s[SAMPLES];
+    double runs_s[RUNS], sampled_s[SAMPLES];
     struct site_map map;
     double *flow;
     uint32_t *numbers;
@@ -203,7 +203,7 @@ static const struct lh_plan_choice *scheme_of(const struct lh_plan *plan, double
 }
 
 /* What repairs add to a block of several messages: as much as to the latest. */
-static void combine(struct hop *hop, double ideal_s, uint32_t messages, double *drawn_s)
+static void combine(struct hop *hop, double ideal_s, uint32_t messages, double *sampled_s)
 {
     struct lh_prng prng;
     lh_prng_seed(&prng, SEED);
@@ -212,7 +212,7 @@ static void combine(struct hop *hop, double ideal_s, uint32_t messages, double *
         for (uint32_t m = 0; m < messages; m++)
             hop->samples_s[i] =
                 fmax(hop->samples_s[i],
-                     drawn_s[messages > 1 ? (uint32_t)lh_prng_below(&prng, SAMPLES) : i] - ideal_s);
+                     sampled_s[messages > 1 ? (uint32_t)lh_prng_below(&prng, SAMPLES) : i] - ideal_s);
     }
 }
 
@@ -237,12 +237,12 @@ static int plan_hop(const struct lh_model_path *link, double message_bytes, uint
     hop->scheme = choice->scheme;
     failed = lh_model_predict(&path, &hop->scheme, &times);
     if (!failed)
-        failed = lh_model_sample(&path, &hop->scheme, SEED, 1, scratch->drawn_s, SAMPLES);
+        failed = lh_model_sample(&path, &hop->scheme, SEED, 1, scratch->sampled_s, SAMPLES);
     if (failed)
         return failed;
     hop->repair_s = fmax(times.mean_s - times.ideal_s, 0);
     hop->overhead = choice->overhead;
-    combine(hop, times.ideal_s, messages, scratch->drawn_s);
+    combine(hop, times.ideal_s, messages, scratch->sampled_s);
     return 0;
 }
 

@@ -409,37 +409,37 @@ static struct facts facts_of(const struct lh_plan_question *question, uint64_t c
 /* ---- sentences --------------------------------------------------------------------------------------- */
 
 /* "sr-nack with chunks of 64KiB" */
-static void say_scheme(struct text *text, const struct lh_plan_choice *choice)
+static void format_scheme(struct text *text, const struct lh_plan_choice *choice)
 {
     char scheme[LH_MODEL_SCHEME_TEXT_MAX], chunk[LH_FORMAT_MAX];
     say(text, "%s with chunks of %s", lh_model_scheme_format(&choice->scheme, scheme, sizeof scheme),
         lh_format_size(choice->chunk_bytes, chunk, sizeof chunk));
 }
 
-static void say_cost(struct text *text, const struct lh_plan_choice *choice)
+static void format_cost(struct text *text, const struct lh_plan_choice *choice)
 {
     say(text, "sends %.1f %% more than the messages", 100 * choice->overhead);
     if (choice->cores > 0)
         say(text, ", keeps %.1f cores encoding at line rate", choice->cores);
 }
 
-static void say_best(struct text *text, const struct lh_plan_question *question,
-                     const struct lh_plan_choice *best)
+static void format_best(struct text *text, const struct lh_plan_question *question,
+                        const struct lh_plan_choice *best)
 {
     char time[LH_FORMAT_MAX];
     say(text, "Use ");
-    say_scheme(text, best);
+    format_scheme(text, best);
     say(text, ": %s %s, %.2f times the ideal.\nIt ", measure_name(question->by),
         lh_format_time(best->seconds, time, sizeof time), best->times_ideal);
-    say_cost(text, best);
+    format_cost(text, best);
     if (best->cores > 0 && best->p_fallback >= 1e-12)
         say(text, ", and requests repairs in %.*g %% of the messages", best->p_fallback < 0.99 ? 2 : 3,
             100 * best->p_fallback); /* two digits of 99.9 would be 1e+02 */
     say(text, ".\n");
 }
 
-static void say_why(struct text *text, const struct lh_plan_question *question,
-                    const struct lh_plan_choice *best, const struct lh_plan_choice *unlimited)
+static void format_why(struct text *text, const struct lh_plan_question *question,
+                       const struct lh_plan_choice *best, const struct lh_plan_choice *unlimited)
 {
     struct facts facts = facts_of(question, best->chunk_bytes);
     bool codes = best->cores > 0;
@@ -471,13 +471,13 @@ static void say_why(struct text *text, const struct lh_plan_question *question,
             100 * facts.loses);
 }
 
-static void say_runner_up(struct text *text, const struct lh_plan_choice *best,
-                          const struct lh_plan_choice *second)
+static void format_runner_up(struct text *text, const struct lh_plan_choice *best,
+                             const struct lh_plan_choice *second)
 {
     char time[LH_FORMAT_MAX];
     double ratio = second->times_ideal / best->times_ideal;
     say(text, "Next: ");
-    say_scheme(text, second);
+    format_scheme(text, second);
     say(text, ", %s", lh_format_time(second->seconds, time, sizeof time));
     if (ratio >= 1.995)
         say(text, ", takes %.3g times as long; it ", ratio);
@@ -486,13 +486,13 @@ static void say_runner_up(struct text *text, const struct lh_plan_choice *best,
     else
         say(text, ", %.1f %% %s; it ", 100 * fabs(ratio - 1),
             ratio > 1 ? "slower" : "faster, yet counted as a tie");
-    say_cost(text, second);
+    format_cost(text, second);
     say(text, ".\n");
 }
 
 /* What the limits cost; chosen is NULL when nothing keeps to them. */
-static void say_limits(struct text *text, const struct lh_plan_choice *chosen,
-                       const struct lh_plan_choice *unlimited)
+static void format_limits(struct text *text, const struct lh_plan_choice *chosen,
+                          const struct lh_plan_choice *unlimited)
 {
     char time[LH_FORMAT_MAX];
     if (unlimited->breaks == 0)
@@ -501,10 +501,10 @@ static void say_limits(struct text *text, const struct lh_plan_choice *chosen,
         unlimited->breaks == LH_PLAN_LIMIT_OVERHEAD ? "overhead"
         : unlimited->breaks == LH_PLAN_LIMIT_CORES  ? "cores"
                                                     : "overhead and that of cores");
-    say_scheme(text, unlimited);
+    format_scheme(text, unlimited);
     say(text, " would take %s, %.2f times the ideal; it ",
         lh_format_time(unlimited->seconds, time, sizeof time), unlimited->times_ideal);
-    say_cost(text, unlimited);
+    format_cost(text, unlimited);
     say(text, ".\n");
 }
 
@@ -517,11 +517,11 @@ char *lh_plan_verdict(const struct lh_plan_question *question, const struct lh_p
         out[0] = '\0';
     if (plan->best != LH_PLAN_NONE) {
         best = &plan->choices[plan->best];
-        say_best(&text, question, best);
-        say_why(&text, question, best, &plan->choices[plan->unlimited]);
+        format_best(&text, question, best);
+        format_why(&text, question, best, &plan->choices[plan->unlimited]);
         if (plan->runner_up != LH_PLAN_NONE)
-            say_runner_up(&text, best, &plan->choices[plan->runner_up]);
+            format_runner_up(&text, best, &plan->choices[plan->runner_up]);
     }
-    say_limits(&text, best, &plan->choices[plan->unlimited]);
+    format_limits(&text, best, &plan->choices[plan->unlimited]);
     return out;
 }

@@ -169,21 +169,21 @@ static int choose_sizes(struct probe_session *session)
 {
     struct lh_probe_result *result = session->result;
     const struct lh_probe_attr *attr = &session->attr;
-    uint32_t most = result->path_mtu_bytes - session->port.header_bytes, count = 0;
-    most = most < LH_PROBE_PAYLOAD_MAX ? most : LH_PROBE_PAYLOAD_MAX;
+    uint32_t maximum = result->path_mtu_bytes - session->port.header_bytes, count = 0;
+    maximum = maximum < LH_PROBE_PAYLOAD_MAX ? maximum : LH_PROBE_PAYLOAD_MAX;
     for (uint32_t i = 0; i < attr->size_count; i++) {
-        if (attr->payload_bytes[i] > most)
+        if (attr->payload_bytes[i] > maximum)
             return lh_fail(LH_EMTU, "payload %u bytes: exceeds the path MTU %u (use at most %u)",
-                           attr->payload_bytes[i], result->path_mtu_bytes, most);
+                           attr->payload_bytes[i], result->path_mtu_bytes, maximum);
         result->sizes[count++].payload_bytes = attr->payload_bytes[i];
     }
     const uint32_t defaults = sizeof default_payload_bytes / sizeof default_payload_bytes[0];
     for (uint32_t i = 0; attr->size_count == 0 && i < defaults; i++)
-        if (default_payload_bytes[i] <= most)
+        if (default_payload_bytes[i] <= maximum)
             result->sizes[count++].payload_bytes = default_payload_bytes[i];
     if (attr->size_count == 0 &&
-        (count == 0 || (count < defaults && most > default_payload_bytes[count - 1])))
-        result->sizes[count++].payload_bytes = most;
+        (count == 0 || (count < defaults && maximum > default_payload_bytes[count - 1])))
+        result->sizes[count++].payload_bytes = maximum;
     result->size_count = count;
     return 0;
 }

@@ -189,7 +189,7 @@ void probe_port_close(struct probe_port *port)
     for (uint32_t i = 0; i < port->flows; i++)
         close(port->fds[i]);
     port->flows = 0;
-    timeline_clear(&port->on_the_way);
+    timeline_clear(&port->in_flight);
     ring_store_free(&port->held);
 }
 
@@ -205,17 +205,17 @@ void probe_port_start_round(struct probe_port *port, uint32_t round)
     port->link.bottleneck_free_ns = busy_until_ns; /* what waits there still has to pass */
 }
 
-static bool put_on_the_way(struct probe_port *port, const struct port_packet *packet,
-                           const struct lh_link_fate *fate)
+static bool put_in_flight(struct probe_port *port, const struct port_packet *packet,
+                          const struct lh_link_fate *fate)
 {
     struct port_packet *held = ring_store_take(&port->held, sizeof *held);
     assert(held != NULL); /* the caller asked */
     *held = *packet;
-    if (!timeline_push(&port->on_the_way, fate->arrive_ns[0], port->pushed++, held)) {
+    if (!timeline_push(&port->in_flight, fate->arrive_ns[0], port->pushed++, held)) {
         ring_store_give_back(&port->held, held);
         return false;
     }
-    if (fate->copies > 1 && timeline_push(&port->on_the_way, fate->arrive_ns[1], port->pushed++, held))
+    if (fate->copies > 1 && timeline_push(&port->in_flight, fate->arrive_ns[1], port->pushed++, held))
         ring_store_share(held);
     return true;
 }
@@ -228,7 +228,7 @@ static bool send_over_link(struct probe_port *port, const struct port_packet *pa
     if (!fate.accepted)
         return false;
     if (!fate.dropped && !fate.corrupted)
-        put_on_the_way(port, packet, &fate);
+        put_in_flight(port, packet, &fate);
     return true;
 }
 
@@ -240,7 +240,7 @@ lh_time probe_port_ready_ns(const struct probe_port *port, lh_time now)
 
 bool probe_port_is_empty(const struct probe_port *port)
 {
-    return port->out_count == 0 && timeline_count(&port->on_the_way) == 0;
+    return port->out_count == 0 && timeline_count(&port->in_flight) == 0;
 }
 
 /* ---- sending ----------------------------------------------------------------------------------------- */
@@ -321,8 +321,8 @@ bool probe_port_send(struct probe_port *port, const struct port_packet *packet, 
 
 static lh_time wake_up_ns(const struct probe_port *port, lh_time now)
 {
-    lh_time due_ns = timeline_next_ns(&port->on_the_way);
-    if (due_ns == LH_TIME_NEVER || timeline_count(&port->on_the_way) > AWAKE_PACKETS)
+    lh_time due_ns = timeline_next_ns(&port->in_flight);
+    if (due_ns == LH_TIME_NEVER || timeline_count(&port->in_flight) > AWAKE_PACKETS)
         return due_ns;
     return due_ns > now + AWAKE_NS ? due_ns - AWAKE_NS : now;
 }
@@ -332,11 +332,11 @@ lh_time probe_port_pump(struct probe_port *port, lh_time now)
     struct port_packet *due;
     do { /* until nothing is due, or the kernel takes no more */
         flush(port);
-        while (port->out_count < PORT_BATCH && (due = timeline_pop_due(&port->on_the_way, now)) != NULL) {
+        while (port->out_count < PORT_BATCH && (due = timeline_pop_due(&port->in_flight, now)) != NULL) {
             port->out[port->out_count++] = *due;
             ring_store_give_back(&port->held, due);
         }
-    } while (port->out_count == PORT_BATCH && timeline_next_ns(&port->on_the_way) <= now &&
+    } while (port->out_count == PORT_BATCH && timeline_next_ns(&port->in_flight) <= now &&
              (flush(port), port->out_count < PORT_BATCH));
     flush(port);
     return port->out_count > 0 ? now + RETRY_NS : wake_up_ns(port, now);

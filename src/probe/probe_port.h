@@ -51,7 +51,7 @@ struct probe_port {
     bool emulating;
     struct lh_link_state link;
     struct ring_store held;
-    struct timeline on_the_way;
+    struct timeline in_flight;
     uint64_t pushed; /* onto the timeline */
     struct port_packet out[PORT_BATCH];
     uint32_t out_count;

@@ -89,7 +89,7 @@ void mtu_search_on_round(struct mtu_search *search, const struct mtu_search_roun
 /* ---- rate search ----------------------------------------------------------------------------------- */
 
 /* Faster than any NIC; growing by four, 15 rounds. */
-#define RATE_SEARCH_MOST_BPS      ((uint64_t)20 * 1000 * 1000 * 1000 * 1000)
+#define RATE_SEARCH_MAX_BPS       ((uint64_t)20 * 1000 * 1000 * 1000 * 1000)
 #define RATE_SEARCH_CONFIRM_MAX   5u
 #define RATE_SEARCH_SATURATED_MAX 3u
 
@@ -111,7 +111,7 @@ void mtu_search_on_round(struct mtu_search *search, const struct mtu_search_roun
 
 void rate_search_init(struct rate_search *search, uint64_t cap_bps)
 {
-    uint64_t cap = cap_bps > 0 && cap_bps < RATE_SEARCH_MOST_BPS ? cap_bps : RATE_SEARCH_MOST_BPS;
+    uint64_t cap = cap_bps > 0 && cap_bps < RATE_SEARCH_MAX_BPS ? cap_bps : RATE_SEARCH_MAX_BPS;
     *search = (struct rate_search){
         .cap_bps = cap, .offered_bps = cap < RATE_SEARCH_FIRST_BPS ? cap : RATE_SEARCH_FIRST_BPS};
 }

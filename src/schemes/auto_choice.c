@@ -89,7 +89,7 @@ void auto_choice_recall(struct auto_choice *choice, const struct auto_kept *kept
 {
     choice->plans = kept->plans;
     choice->changes = kept->changes;
-    choice->rest_until = kept->rest_until;
+    choice->pause_until = kept->pause_until;
     for (uint32_t i = 0; i < AUTO_CHOICE_CLASSES; i++) {
         assert(kept->chosen[i] <= choice->count);
         if (kept->chosen[i] > 0)
@@ -101,7 +101,7 @@ void auto_choice_recall(struct auto_choice *choice, const struct auto_kept *kept
 void auto_choice_keep(const struct auto_choice *choice, struct auto_kept *kept)
 {
     *kept = (struct auto_kept){
-        .plans = choice->plans, .changes = choice->changes, .rest_until = choice->rest_until};
+        .plans = choice->plans, .changes = choice->changes, .pause_until = choice->pause_until};
     for (uint32_t i = 0; i < AUTO_CHOICE_CLASSES; i++)
         if (choice->answers[i].known)
             kept->chosen[i] = (uint8_t)(choice->answers[i].chosen + 1);
@@ -129,13 +129,13 @@ static struct auto_answer *find_answer(struct auto_choice *choice, uint32_t size
 static const struct auto_answer *nearest_answer(const struct auto_choice *choice, uint32_t size_class)
 {
     const struct auto_answer *nearest = NULL;
-    uint32_t least = UINT32_MAX;
+    uint32_t minimum = UINT32_MAX;
     for (uint32_t i = 0; i < AUTO_CHOICE_CLASSES; i++) {
         uint32_t distance = i > size_class ? i - size_class : size_class - i;
-        if (!choice->answers[i].known || distance >= least)
+        if (!choice->answers[i].known || distance >= minimum)
             continue;
         nearest = &choice->answers[i];
-        least = distance;
+        minimum = distance;
     }
     return nearest;
 }
@@ -183,7 +183,7 @@ uint32_t auto_choice_get(struct auto_choice *choice, uint64_t message_bytes, con
     uint32_t size_class = class_of(message_bytes);
     const struct auto_answer *answer = find_answer(choice, size_class);
     choice->asked++;
-    if (!choice->job.active && !choice->resting && (!answer || !is_same_path(&answer->path, path)))
+    if (!choice->job.active && !choice->pausing && (!answer || !is_same_path(&answer->path, path)))
         start_job(choice, size_class, message_bytes, path);
     if (answer)
         return answer->chosen;
@@ -287,13 +287,13 @@ void auto_choice_worked(struct auto_choice *choice, lh_time now, lh_time took_ns
     choice->worked_ns += took_ns;
     if (choice->job.active)
         return;
-    choice->rest_until = now + AUTO_CHOICE_REST * choice->worked_ns;
+    choice->pause_until = now + AUTO_CHOICE_PAUSE * choice->worked_ns;
     choice->worked_ns = 0;
 }
 
 /* ---- params ---------------------------------------------------------------------------------------- */
 
-#define OVERHEAD_MOST 100.0
+#define OVERHEAD_MAX 100.0
 
 static const char *const by_names[] = {
     [LH_PLAN_BY_MEAN] = "mean",
@@ -316,7 +316,7 @@ static int take_overhead(const char *value, size_t bytes, double *max_overhead)
 {
     const char *end = value;
     double number;
-    if (lh_decimal_read_ratio(&end, &number) != 0 || end != value + bytes || number > OVERHEAD_MOST)
+    if (lh_decimal_read_ratio(&end, &number) != 0 || end != value + bytes || number > OVERHEAD_MAX)
         return lh_fail(LH_EINVAL, "auto: overhead=%.*s: invalid share of the data (0 to 100, or like 25%%)",
                        (int)bytes, value);
     *max_overhead = number;

@@ -8,7 +8,7 @@
  * AUTO_CHOICE_BETTER, or is about as fast and sends less: what is about as fast is not worth a change.
  *
  * A path that is measured can change with each message, and sizes with each receive. So that whoever weighs
- * finds time for packets, too, there is a rest after each job, of AUTO_CHOICE_REST times what it took.
+ * finds time for packets, too, there is a rest after each job, of AUTO_CHOICE_PAUSE times what it took.
  *
  * The answers outlive the memory for weighing: auto_choice_keep() and auto_choice_recall() carry over which
  * candidate each size has.
@@ -26,7 +26,7 @@
 
 #define AUTO_CHOICE_CANDIDATES 32u
 #define AUTO_CHOICE_CLASSES    257u /* of sizes, each remembered: four an octave, and no 0 */
-#define AUTO_CHOICE_REST       20u  /* times as long as a job took there is no other */
+#define AUTO_CHOICE_PAUSE      20u  /* times as long as a job took there is no other */
 
 struct auto_candidate {
     const struct lh_scheme *scheme;
@@ -71,9 +71,9 @@ struct auto_choice {
     uint32_t count;
     struct auto_answer answers[AUTO_CHOICE_CLASSES]; /* by class */
     struct auto_job job;
-    lh_time worked_ns;  /* what the job has taken so far */
-    lh_time rest_until; /* after a job that took long */
-    bool resting;       /* it is not over, says the caller: no job is begun */
+    lh_time worked_ns;   /* what the job has taken so far */
+    lh_time pause_until; /* after a job that took long */
+    bool pausing;        /* it is not over, says the caller: no job is begun */
     uint64_t asked;
     uint64_t plans;   /* jobs that were finished */
     uint64_t changes; /* of them, those by which a size got another scheme than before */
@@ -83,7 +83,7 @@ struct auto_choice {
 struct auto_kept {
     uint8_t chosen[AUTO_CHOICE_CLASSES]; /* candidate, from 1; 0: the size is not known */
     uint64_t plans, changes;
-    lh_time rest_until;
+    lh_time pause_until;
 };
 
 struct auto_setup {
@@ -105,7 +105,7 @@ void auto_choice_keep(const struct auto_choice *choice, struct auto_kept *kept);
 uint32_t auto_choice_get(struct auto_choice *choice, uint64_t message_bytes, const struct auto_path *path);
 /* Weighs one candidate. Whether there are more. */
 bool auto_choice_work(struct auto_choice *choice);
-/* That took so long, until now. Sets rest_until when the job is done. */
+/* That took so long, until now. Sets pause_until when the job is done. */
 void auto_choice_worked(struct auto_choice *choice, lh_time now, lh_time took_ns);
 /* What is known of messages of about that size; NULL: nothing was planned for them. */
 const struct auto_answer *auto_choice_answer(const struct auto_choice *choice, uint64_t message_bytes);

@@ -283,7 +283,7 @@ const struct lh_scheme_coding bounded_coding = {
 #define ENDS_EVEN      64u
 #define EVEN_FRACTION  8u
 #define END_DOUBLINGS  10u
-#define END_LEAST_NS   (20 * LH_NS_PER_US) /* the worker has other work, too */
+#define END_MIN_NS     (20 * LH_NS_PER_US) /* the worker has other work, too */
 
 static_assert(ENCODINGS_AHEAD <= LH_ENCODES_MAX, "as many as may be pending");
 
@@ -413,15 +413,15 @@ static void sender_encode(struct bounded_sender *sender, const struct lh_sender_
 
 static uint32_t ends_close(const struct bounded_sender *sender)
 {
-    return (uint32_t)lh_least(lh_most(sender->layout.chunks / ENDS_SHARE, ENDS_CLOSE_MIN), ENDS_CLOSE_MAX);
+    return (uint32_t)lh_min(lh_max(sender->layout.chunks / ENDS_SHARE, ENDS_CLOSE_MIN), ENDS_CLOSE_MAX);
 }
 
 /* Until the next END. */
 static lh_time end_interval(const struct bounded_sender *sender, const struct sr_timing *timing)
 {
-    uint32_t doublings = (uint32_t)lh_left(sender->ends, ENDS_EVEN);
+    uint32_t doublings = (uint32_t)lh_sub_sat(sender->ends, ENDS_EVEN);
     uint32_t fraction = sender->ends < ends_close(sender) ? CLOSE_FRACTION : EVEN_FRACTION;
-    return lh_most(timing->overdue_ns / fraction, END_LEAST_NS) << doublings;
+    return lh_max(timing->overdue_ns / fraction, END_MIN_NS) << doublings;
 }
 
 static void send_end(struct bounded_sender *sender, const struct sr_timing *timing, lh_time now,

@@ -364,7 +364,7 @@ static double quantile(const struct model_prediction *prediction, double share)
     return high;
 }
 
-static double draw(const struct model_prediction *prediction, struct lh_prng *prng, uint8_t *cells)
+static double sample(const struct model_prediction *prediction, struct lh_prng *prng, uint8_t *cells)
 {
     (void)cells;
     return quantile(prediction, lh_prng_double(prng));
@@ -424,7 +424,7 @@ static const struct model_predictor bounded_predictor = {
     .parity_chunks = parity_chunks,
     .p_fallback = p_fallback,
     .delivered = delivered,
-    .draw = draw,
+    .sample = sample,
 };
 
 /* ---- scheme ---------------------------------------------------------------------------------------- */

@@ -18,29 +18,29 @@ static double log_of(double chance)
 }
 
 /* P(at most `most` of the chunks so far are lost), without cancellation where it is nearly 1. */
-static double log_at_most_of(const struct model_lost *lost, unsigned most)
+static double log_at_max_of(const struct model_lost *lost, unsigned maximum)
 {
     double chance[MODEL_COUNT_MAX + 1];
     double more = 0;
     double sum = 0;
-    if (most >= lost->n)
+    if (maximum >= lost->n)
         return 0;
     model_lost_chances(lost, chance);
-    for (unsigned x = lost->n; x > most; x--)
+    for (unsigned x = lost->n; x > maximum; x--)
         more += chance[x];
-    for (unsigned x = most + 1; x-- > 0;)
+    for (unsigned x = maximum + 1; x-- > 0;)
         sum += chance[x];
     return more < 0.5 ? log1p(-more) : log_of(sum);
 }
 
 /* Of n chunks. */
-static double log_at_most(const struct model_loss *loss, unsigned n, unsigned most, double between)
+static double log_at_most(const struct model_loss *loss, unsigned n, unsigned maximum, double between)
 {
     struct model_lost lost;
     model_lost_start(&lost, loss, between);
     while (lost.n < n)
         model_lost_more(&lost);
-    return log_at_most_of(&lost, most);
+    return log_at_max_of(&lost, maximum);
 }
 
 static void open_mds(struct ec_partial_arrival *partial, unsigned kind, unsigned size,
@@ -51,7 +51,7 @@ static void open_mds(struct ec_partial_arrival *partial, unsigned kind, unsigned
     while (lost.n < size)
         model_lost_more(&lost);
     for (unsigned r = 0; r <= partial->rows; r++) {
-        partial->log_open[kind][r] = log_at_most_of(&lost, r);
+        partial->log_open[kind][r] = log_at_max_of(&lost, r);
         if (r < partial->rows)
             model_lost_more(&lost);
     }
@@ -241,7 +241,7 @@ static void missing_of_mds(struct ec_rounds *rounds, unsigned kind, unsigned siz
 struct of_classes {
     double any[MODEL_COUNT_MAX + 1];
     double decodable[MODEL_COUNT_MAX + 1];
-    unsigned most;
+    unsigned maximum;
 };
 
 static void add_class(const struct ec_rounds *rounds, struct of_classes *sum, const double *lost,
@@ -253,12 +253,12 @@ static void add_class(const struct ec_rounds *rounds, struct of_classes *sum, co
     for (unsigned x = 0; x <= data + 1; x++)
         for (unsigned d = x > 0 ? x - 1 : 0; d <= x && d <= data; d++) {
             double chance = lost[x] * share_of_data(rounds, data, 1, x, d);
-            for (unsigned had = 0; had <= before.most; had++) {
+            for (unsigned had = 0; had <= before.maximum; had++) {
                 sum->any[had + d] += before.any[had] * chance;
                 sum->decodable[had + d] += x <= 1 ? before.decodable[had] * chance : 0;
             }
         }
-    sum->most += data;
+    sum->maximum += data;
 }
 
 static unsigned classes_of(const struct ec_rounds *rounds, unsigned size)

@@ -48,7 +48,7 @@ struct reading {
     bool given[KEYS];
 };
 
-static int whole_number(const struct item *item, uint32_t least, uint32_t most, uint32_t *number)
+static int whole_number(const struct item *item, uint32_t minimum, uint32_t maximum, uint32_t *number)
 {
     uint32_t value = 0;
     bool possible = item->value_length >= 1 && item->value_length <= 5; /* so many digits never wrap */
@@ -56,9 +56,10 @@ static int whole_number(const struct item *item, uint32_t least, uint32_t most, 
         possible = item->value[i] >= '0' && item->value[i] <= '9';
         value = value * 10 + (uint32_t)(item->value[i] - '0');
     }
-    if (!possible || value < least || value > most)
+    if (!possible || value < minimum || value > maximum)
         return lh_fail(LH_EINVAL, "\"%.*s\" is not a whole number from %u to %u; write it like %.*s8",
-                       item->length, item->text, least, most, (int)(item->value - item->text), item->text);
+                       item->length, item->text, minimum, maximum, (int)(item->value - item->text),
+                       item->text);
     *number = value;
     return 0;
 }

@@ -13,24 +13,24 @@
 /* ---- missing --------------------------------------------------------------------------------------- */
 
 /* P(X > y + spared), y = 0 ... most - 1, of P(X = x). */
-static void tails(const double *chance, unsigned spared, unsigned most, double *above)
+static void tails(const double *chance, unsigned spared, unsigned maximum, double *above)
 {
     double sum = 0;
-    for (unsigned y = most; y-- > 0;) {
+    for (unsigned y = maximum; y-- > 0;) {
         sum += chance[spared + y + 1];
         above[y] = fmin(1, sum);
     }
 }
 
 /* chance of a + b, where a is at most a_max and b lacks all but one of x lost chunks of n. */
-static void add_class(double *chance, unsigned *most, const double *lost, unsigned n)
+static void add_class(double *chance, unsigned *maximum, const double *lost, unsigned n)
 {
     double sum[MODEL_COUNT_MAX + 1] = {0};
-    for (unsigned a = 0; a <= *most; a++)
+    for (unsigned a = 0; a <= *maximum; a++)
         for (unsigned x = 0; x <= n; x++)
             sum[a + (x > 1 ? x - 1 : 0)] += chance[a] * lost[x];
-    *most += n - 1;
-    memcpy(chance, sum, (*most + 1) * sizeof *sum);
+    *maximum += n - 1;
+    memcpy(chance, sum, (*maximum + 1) * sizeof *sum);
 }
 
 /* Classes of data j mod rows, each with its parity. */
@@ -39,7 +39,7 @@ static void xor_missing(const struct model_loss *loss, unsigned rows, double str
 {
     double chance[MODEL_COUNT_MAX + 1] = {1};
     double passes = 0; /* log */
-    unsigned most = 0;
+    unsigned maximum = 0;
     double between = (stride * rows - 1) * loss->chunk_packets;
     double lost[2][MODEL_COUNT_MAX + 1];
     unsigned shorter = of->size / rows + 1; /* chunks of a class, with its parity */
@@ -51,10 +51,10 @@ static void xor_missing(const struct model_loss *loss, unsigned rows, double str
         double fails[MODEL_COUNT_MAX + 1];
         tails(lost[longer], 1, shorter + longer - 1, fails);
         passes += log1p(-fails[0]);
-        add_class(chance, &most, lost[longer], shorter + longer);
+        add_class(chance, &maximum, lost[longer], shorter + longer);
     }
-    assert(most == of->size);
-    tails(chance, 0, most, of->above);
+    assert(maximum == of->size);
+    tails(chance, 0, maximum, of->above);
     of->above[0] = fmax(of->above[0], -expm1(passes));
 }
 
@@ -69,25 +69,25 @@ static void mds_missing(const struct model_loss *loss, unsigned rows, double str
 static void describe(const struct lh_model_scheme *scheme, const struct model_loss *loss, unsigned rows,
                      double stride, struct ec_missing_kind *of)
 {
-    of->most = of->size;
+    of->maximum = of->size;
     if (scheme->kind == LH_MODEL_EC_XOR && of->size > 1)
         xor_missing(loss, of->size < rows ? of->size : rows, stride, of);
     else
         mds_missing(loss, rows, stride, of);
     if (scheme->fallback == LH_MODEL_FALLBACK_SR)
-        for (unsigned y = 1; y < of->most; y++)
+        for (unsigned y = 1; y < of->maximum; y++)
             of->above[y] = of->above[0];
     assert(of->above[0] >= 0 && of->above[0] <= 1);
 }
 
 static unsigned rows_of(const struct lh_model_scheme *scheme, double chunks, unsigned size)
 {
-    unsigned most = scheme->kind == LH_MODEL_EC_XOR ? size : size + 1;
+    unsigned maximum = scheme->kind == LH_MODEL_EC_XOR ? size : size + 1;
     if (chunks <= 1)
-        most = 2; /* copies of the only chunk */
+        maximum = 2; /* copies of the only chunk */
     else if (size == scheme->k)
-        most = scheme->m;
-    return scheme->m < most ? scheme->m : most;
+        maximum = scheme->m;
+    return scheme->m < maximum ? scheme->m : maximum;
 }
 
 static void sum_up(struct ec_missing *missing)
@@ -96,7 +96,7 @@ static void sum_up(struct ec_missing *missing)
         const struct ec_missing_kind *of = &missing->kind[i];
         double mean = 0;
         double square = 0;
-        for (unsigned y = 0; y < of->most; y++) {
+        for (unsigned y = 0; y < of->maximum; y++) {
             mean += of->above[y];
             square += (2.0 * y + 1) * of->above[y];
         }
@@ -158,7 +158,7 @@ double ec_missing_paper(const struct lh_model_scheme *scheme, double chunk_loss)
 static double tail_sum(const struct ec_missing_kind *of, double z)
 {
     double sum = 0;
-    for (unsigned y = of->most; y-- > 0;)
+    for (unsigned y = of->maximum; y-- > 0;)
         sum = sum * z + of->above[y];
     return sum;
 }
@@ -183,7 +183,7 @@ double ec_missing_slope(const struct ec_missing *missing, double w)
         if (of->count <= 0)
             continue;
         double slope = 0; /* sum over y of y P(lack > y) z^(y - 1) */
-        for (unsigned y = of->most; y-- > 1;)
+        for (unsigned y = of->maximum; y-- > 1;)
             slope = slope * z + y * of->above[y];
         double sum = tail_sum(of, z);
         ratios += of->count * (sum - w * slope) / (1 - w * sum);
@@ -195,12 +195,12 @@ double ec_missing_slope(const struct ec_missing *missing, double w)
 
 /* ---- independent loss: how many submessages fail, and of each what it lacks ---------------------------- */
 
-static double draw_independent(const struct ec_missing *missing, bool all_data, struct lh_prng *prng)
+static double sample_independent(const struct ec_missing *missing, bool all_data, struct lh_prng *prng)
 {
     double sum = 0;
     for (unsigned i = 0; i < 2; i++) {
         const struct ec_missing_kind *kind = &missing->kind[i];
-        double failed = model_draw_binomial(prng, kind->count, kind->above[0]);
+        double failed = model_sample_binomial(prng, kind->count, kind->above[0]);
         if (all_data) {
             sum += failed * kind->size;
             continue;
@@ -208,7 +208,7 @@ static double draw_independent(const struct ec_missing *missing, bool all_data, 
         for (double one = 0; one < failed; one++) {
             double share = lh_prng_double(prng) * kind->above[0];
             unsigned lack = 1;
-            while (lack < kind->most && kind->above[lack] > share)
+            while (lack < kind->maximum && kind->above[lack] > share)
                 lack++;
             sum += lack;
         }
@@ -343,10 +343,10 @@ static void on_chunk_lost(struct wire *wire, double chunk)
         on_parity_lost(wire, (uint32_t)group, number);
 }
 
-static struct ec_missing_sample draw_bursts(const struct ec_missing *missing,
-                                            const struct lh_model_scheme *scheme,
-                                            const struct model_loss *loss, struct lh_prng *prng,
-                                            uint8_t *cells)
+static struct ec_missing_sample sample_bursts(const struct ec_missing *missing,
+                                              const struct lh_model_scheme *scheme,
+                                              const struct model_loss *loss, struct lh_prng *prng,
+                                              uint8_t *cells)
 {
     struct wire wire = wire_of(missing, scheme);
     wire.touched = (uint32_t *)(void *)cells;
@@ -368,21 +368,21 @@ static struct ec_missing_sample draw_bursts(const struct ec_missing *missing,
     return wire.found;
 }
 
-struct ec_missing_sample ec_missing_draw(const struct ec_missing *missing,
-                                         const struct lh_model_scheme *scheme,
-                                         const struct model_loss *loss, struct lh_prng *prng,
-                                         uint8_t *cells)
+struct ec_missing_sample ec_missing_sample_one(const struct ec_missing *missing,
+                                               const struct lh_model_scheme *scheme,
+                                               const struct model_loss *loss, struct lh_prng *prng,
+                                               uint8_t *cells)
 {
     if (loss->bursty && loss->packet > 0)
-        return draw_bursts(missing, scheme, loss, prng, cells);
+        return sample_bursts(missing, scheme, loss, prng, cells);
     bool all_data = scheme->fallback == LH_MODEL_FALLBACK_SR;
-    return (struct ec_missing_sample){.chunks = draw_independent(missing, all_data, prng)};
+    return (struct ec_missing_sample){.chunks = sample_independent(missing, all_data, prng)};
 }
 
 /* A chunk that was lost so often ends the message in a time that nobody waits for. */
 #define ROUNDS_MAX 256u
 
-double ec_rounds_draw(const struct model_loss *loss, double chunks, struct lh_prng *prng)
+double ec_rounds_sample(const struct model_loss *loss, double chunks, struct lh_prng *prng)
 {
     double rounds = 1;
     for (double left = chunks; rounds < ROUNDS_MAX; rounds++) {

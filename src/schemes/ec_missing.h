@@ -24,7 +24,7 @@
 struct ec_missing_kind {
     double count;                      /* submessages of this kind */
     unsigned size;                     /* their data chunks */
-    unsigned most;                     /* chunks that one may lack */
+    unsigned maximum;                  /* chunks that one may lack */
     double above[MODEL_COUNT_MAX + 1]; /* P(lack > y) for y < most; [0]: the chance of a fallback */
 };
 
@@ -71,12 +71,12 @@ struct ec_missing_sample {
 /* With bursts each burst of lost packets is put into the submessages it hits, in the order of the wire;
  * that takes cells: so many bytes, aligned for uint32_t, zero before the first draw and unchanged between
  * two. missing: of the message, or of one of its segments. */
-struct ec_missing_sample ec_missing_draw(const struct ec_missing *missing,
-                                         const struct lh_model_scheme *scheme,
-                                         const struct model_loss *loss, struct lh_prng *prng,
-                                         uint8_t *cells);
+struct ec_missing_sample ec_missing_sample_one(const struct ec_missing *missing,
+                                               const struct lh_model_scheme *scheme,
+                                               const struct model_loss *loss, struct lh_prng *prng,
+                                               uint8_t *cells);
 size_t ec_missing_cells(const struct ec_missing *missing, const struct lh_model_scheme *scheme);
 /* Rounds that `chunks` take, on a link that loses in bursts; at least 1. */
-double ec_rounds_draw(const struct model_loss *loss, double chunks, struct lh_prng *prng);
+double ec_rounds_sample(const struct model_loss *loss, double chunks, struct lh_prng *prng);
 
 #endif

@@ -25,7 +25,7 @@ static uint32_t parts(const struct ec_asking *asking)
 void ec_asking_init(struct ec_asking *asking)
 {
     asking->round = 0;
-    asking->heard = true; /* nobody has to ask for round 0 */
+    asking->received = true; /* nobody has to ask for round 0 */
     asking->end_ns = LH_TIME_NEVER;
     asking->next_part = 0;
     asking->repeats_left = 0;
@@ -39,13 +39,13 @@ bool ec_asking_on_mark(struct ec_asking *asking, const struct ec_mark *mark, uin
 {
     if (mark->round > asking->round)
         return false;
-    sr_backoff_on_heard(&asking->backoff, arrived);
+    sr_backoff_on_feedback(&asking->backoff, arrived);
     if (mark->round < asking->round) {
-        if (!asking->heard && (mark->flags & EC_FLAG_PROBE))
+        if (!asking->received && (mark->flags & EC_FLAG_PROBE))
             asking->next_part = 0;
         return true;
     }
-    asking->heard = true;
+    asking->received = true;
     asking->repeats_left = 0;
     asking->next_part = parts(asking);
     if ((mark->flags & EC_FLAG_END) && asking->end_ns == LH_TIME_NEVER)
@@ -67,21 +67,21 @@ lh_time ec_asking_fallback_expiry(const struct ec_asking *asking, uint32_t beta_
         return LH_TIME_NEVER;
     lh_time span = timing->window_ns;
     if (asking->round == 0)
-        span = lh_most(span, beta_span(beta_hundredths, timing));
+        span = lh_max(span, beta_span(beta_hundredths, timing));
     lh_time expiry = sr_after(asking->end_ns, span);
     if (last_arrival_ns != LH_TIME_NEVER)
-        expiry = lh_most(expiry, sr_after(last_arrival_ns, timing->window_ns));
-    return lh_most(expiry, sr_backoff_expiry(&asking->backoff));
+        expiry = lh_max(expiry, sr_after(last_arrival_ns, timing->window_ns));
+    return lh_max(expiry, sr_backoff_expiry(&asking->backoff));
 }
 
 void ec_asking_on_fallback_expired(struct ec_asking *asking, uint32_t count, const struct sr_timing *timing,
                                    lh_time now)
 {
     assert(count >= 1 && count <= EC_PARTS_MAX * EC_RUNS_MAX);
-    assert(asking->heard && asking->end_ns <= now && asking->round < UINT32_MAX);
+    assert(asking->received && asking->end_ns <= now && asking->round < UINT32_MAX);
     sr_backoff_on_repair(&asking->backoff, timing, now);
     asking->round++;
-    asking->heard = false;
+    asking->received = false;
     asking->end_ns = LH_TIME_NEVER;
     asking->count = count;
     asking->next_part = 0;
@@ -140,17 +140,17 @@ static double loss_seen(uint32_t injected, uint32_t arrived)
     return loss > LOSS_MAX ? LOSS_MAX : loss;
 }
 
-uint32_t ec_margin(uint32_t lacking, uint32_t injected, uint32_t arrived)
+uint32_t ec_margin(uint32_t missing_work, uint32_t injected, uint32_t arrived)
 {
-    assert(lacking >= 1 && lacking <= 255);
+    assert(missing_work >= 1 && missing_work <= 255);
     double loss = loss_seen(injected, arrived);
     double exactly = 1; /* the chance that the last that is needed is the (lacking + margin)-th */
-    for (uint32_t i = 0; i < lacking; i++)
+    for (uint32_t i = 0; i < missing_work; i++)
         exactly *= 1 - loss;
     double enough = exactly;
     uint32_t margin = 0;
     while (1 - enough > FAILURE && margin < EC_MARGIN_MAX) {
-        exactly *= loss * (lacking + margin) / (margin + 1);
+        exactly *= loss * (missing_work + margin) / (margin + 1);
         enough += exactly;
         margin++;
     }
@@ -286,12 +286,12 @@ static void add_place(struct list *list, uint32_t group, uint32_t place)
     }
 }
 
-static void ask_for_missing(const struct look *look, uint32_t most, struct list *list)
+static void ask_for_missing(const struct look *look, uint32_t maximum, struct list *list)
 {
-    for (uint32_t p = 0; p < look->group.size && most > 0; p++)
+    for (uint32_t p = 0; p < look->group.size && maximum > 0; p++)
         if (!has_data(look, p)) {
             add_place(list, look->index, p);
-            most--;
+            maximum--;
         }
 }
 
@@ -316,8 +316,8 @@ static uint32_t ask_for_more(const struct look *look, uint32_t fresh, const stru
     uint32_t there = data + rows_there(look);
     if (there >= look->group.size) /* it has come since it was looked at */
         return fresh;
-    uint32_t lacking = look->group.size - there;
-    uint32_t wanted = lacking + ec_margin(lacking, seen->injected, seen->arrived);
+    uint32_t missing_work = look->group.size - there;
+    uint32_t wanted = missing_work + ec_margin(missing_work, seen->injected, seen->arrived);
     uint32_t left = ec_group_rows_max(look->layout, &look->group) - fresh;
     uint32_t rows = wanted < left ? wanted : left;
     ask_for_missing(look, wanted - rows, list);

@@ -51,7 +51,7 @@ void ec_receiver_step(void *state, const struct lh_receiver_view *view, struct l
 
 struct ec_asking {
     uint32_t round;     /* newest that was asked for; 0: none yet */
-    bool heard;         /* the sender knows of it */
+    bool received;      /* the sender knows of it */
     lh_time end_ns;     /* its END was first heard; LH_TIME_NEVER: not yet */
     uint32_t next_part; /* of the request, to be sent; its number of parts: none */
     uint32_t repeats_left;
@@ -95,7 +95,7 @@ void ec_asking_on_sent(struct ec_asking *asking);
 /* The smallest a such that of lacking + a chunks fewer than `lacking` arrive with a probability of at most
  * 1e-6, where each is lost as those were of which `injected` were sent and `arrived` came: at least 1 in
  * 1024, at most every second. At most EC_MARGIN_MAX. */
-uint32_t ec_margin(uint32_t lacking, uint32_t injected, uint32_t arrived);
+uint32_t ec_margin(uint32_t missing_work, uint32_t injected, uint32_t arrived);
 
 /* ---- needs ----------------------------------------------------------------------------------------- */
 

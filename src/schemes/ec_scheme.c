@@ -240,9 +240,9 @@ double ec_paper_mean(const struct ec_paper_times *coded)
 {
     if (coded->p_fallback <= 0)
         return coded->whole_s;
-    double most =
-        coded->missing.mean + 10 * sqrt(coded->missing.variance) + 4.0 * coded->missing.kind[0].most;
-    double excess = most <= coded->repeat.overhead ? excess_of_few(coded) : excess_of_many(coded);
+    double maximum =
+        coded->missing.mean + 10 * sqrt(coded->missing.variance) + 4.0 * coded->missing.kind[0].maximum;
+    double excess = maximum <= coded->repeat.overhead ? excess_of_few(coded) : excess_of_many(coded);
     return coded->whole_s + coded->p_fallback * (coded->asked_s - coded->whole_s) +
            (coded->missing.mean + excess) * coded->inject_s;
 }
@@ -581,52 +581,53 @@ static double paper_mean(const struct model_prediction *prediction)
 
 /* ---- one message after another ----------------------------------------------------------------------- */
 
-static double draw_paper(const struct model_prediction *prediction, struct lh_prng *prng, uint8_t *cells)
+static double sample_paper(const struct model_prediction *prediction, struct lh_prng *prng, uint8_t *cells)
 {
     const struct ec_paper_times *times = &state_of(prediction)->paper;
     const struct model_loss *loss = &prediction->message.loss;
-    double missing = ec_missing_draw(&times->missing, &prediction->scheme, loss, prng, cells).chunks;
+    double missing = ec_missing_sample_one(&times->missing, &prediction->scheme, loss, prng, cells).chunks;
     if (missing <= 0)
         return times->whole_s;
-    double excess = model_draw_repeat(&times->repeat, prediction->log_loss, missing, prng);
+    double excess = model_sample_repeat(&times->repeat, prediction->log_loss, missing, prng);
     return times->asked_s + (missing + excess) * times->inject_s;
 }
 
 /* With bursts. */
-static double draw_segment(const struct model_prediction *prediction, const struct ec_segment_times *times,
-                           struct lh_prng *prng, uint8_t *cells)
+static double sample_segment(const struct model_prediction *prediction,
+                             const struct ec_segment_times *times, struct lh_prng *prng, uint8_t *cells)
 {
     const struct lh_model_scheme *scheme = &prediction->scheme;
     const struct model_loss *loss = &prediction->message.loss;
-    struct ec_missing_sample missing = ec_missing_draw(&times->missing, scheme, loss, prng, cells);
+    struct ec_missing_sample missing = ec_missing_sample_one(&times->missing, scheme, loss, prng, cells);
     if (missing.chunks <= 0)
         return times->sent_s + missing.parity * times->inject_s;
     double rounds = 1;
     if (scheme->fallback == LH_MODEL_FALLBACK_SR)
-        rounds = ec_rounds_draw(loss, missing.data, prng);
+        rounds = ec_rounds_sample(loss, missing.data, prng);
     else if (scheme->kind == LH_MODEL_EC_XOR)
-        rounds = ec_rounds_draw(loss, missing.chunks, prng);
+        rounds = ec_rounds_sample(loss, missing.chunks, prng);
     return times->asked_s + missing.chunks * times->inject_s + (rounds - 1) * times->round_s;
 }
 
-static double draw_segments(const struct model_prediction *prediction, struct lh_prng *prng, uint8_t *cells)
+static double sample_segments(const struct model_prediction *prediction, struct lh_prng *prng,
+                              uint8_t *cells)
 {
     const struct ec_message_times *times = &state_of(prediction)->message;
     if (!prediction->message.loss.bursty)
         return ec_message_quantile(times, lh_prng_double(prng));
     double latest = 0;
     for (double i = 0; i < times->before; i++) {
-        double segment_s = draw_segment(prediction, &times->full, prng, cells);
+        double segment_s = sample_segment(prediction, &times->full, prng, cells);
         latest = fmax(latest, i * times->apart_s + segment_s);
     }
     double last_s = times->before * times->apart_s;
-    return fmax(latest, last_s + draw_segment(prediction, &times->last, prng, cells));
+    return fmax(latest, last_s + sample_segment(prediction, &times->last, prng, cells));
 }
 
-static double draw(const struct model_prediction *prediction, struct lh_prng *prng, uint8_t *cells)
+static double sample(const struct model_prediction *prediction, struct lh_prng *prng, uint8_t *cells)
 {
-    return is_longhaul(prediction) ? draw_segments(prediction, prng, cells)
-                                   : draw_paper(prediction, prng, cells);
+    return is_longhaul(prediction) ? sample_segments(prediction, prng, cells)
+                                   : sample_paper(prediction, prng, cells);
 }
 
 const struct model_predictor ec_predictor = {
@@ -641,7 +642,7 @@ const struct model_predictor ec_predictor = {
     .paper_mean = paper_mean,
     .parity_chunks = parity_chunks,
     .p_fallback = p_fallback,
-    .draw = draw,
+    .sample = sample,
 };
 
 /* ---- scheme ---------------------------------------------------------------------------------------- */

@@ -110,7 +110,7 @@ void ec_repairs_init(struct ec_repairs *repairs)
     repairs->encode = (struct ec_cursor){0};
     repairs->parts = 0;
     repairs->last_count = 0;
-    repairs->parts_heard = 0;
+    repairs->parts_received = 0;
 }
 
 /* ---- what is asked for ------------------------------------------------------------------------------- */
@@ -151,13 +151,13 @@ static bool in_order(const struct ec_repairs *repairs, uint32_t count)
 static void forget_parts(struct ec_repairs *repairs)
 {
     repairs->parts = 0;
-    repairs->parts_heard = 0;
+    repairs->parts_received = 0;
 }
 
 static void keep_part(struct ec_repairs *repairs, const struct ec_request *request)
 {
     repairs->parts = request->parts;
-    repairs->parts_heard |= 1u << request->part;
+    repairs->parts_received |= 1u << request->part;
     repairs->count = 0; /* their place is taken; they were all injected */
     if (request->part + 1u == request->parts)
         repairs->last_count = request->count;
@@ -177,28 +177,28 @@ static void begin_round(struct ec_repairs *repairs, uint32_t count, uint32_t enc
         repairs->chunks_left += repairs->runs[i].count;
 }
 
-enum ec_heard ec_repairs_on_request(struct ec_repairs *repairs, const struct ec_layout *layout,
-                                    const struct ec_request *request, uint32_t encodings)
+enum ec_request_result ec_repairs_on_request(struct ec_repairs *repairs, const struct ec_layout *layout,
+                                             const struct ec_request *request, uint32_t encodings)
 {
     if (request->round < repairs->round)
-        return EC_HEARD_OLD;
+        return EC_REQUEST_OLD;
     if (request->round == repairs->round)
-        return EC_HEARD_AGAIN;
+        return EC_REQUEST_AGAIN;
     if (request->round != repairs->round + 1 || !ec_repairs_done(repairs) ||
         !runs_possible(layout, request))
-        return EC_HEARD_BAD;
+        return EC_REQUEST_BAD;
     if (repairs->parts != request->parts) /* what was heard before was not of this request */
         forget_parts(repairs);
     keep_part(repairs, request);
-    if (repairs->parts_heard != (1u << repairs->parts) - 1)
-        return EC_HEARD_PART;
+    if (repairs->parts_received != (1u << repairs->parts) - 1)
+        return EC_REQUEST_PART;
     uint32_t count = (repairs->parts - 1u) * EC_RUNS_MAX + repairs->last_count;
     bool possible = in_order(repairs, count);
     forget_parts(repairs);
     if (!possible)
-        return EC_HEARD_BAD;
+        return EC_REQUEST_BAD;
     begin_round(repairs, count, encodings);
-    return EC_HEARD_WHOLE;
+    return EC_REQUEST_COMPLETE;
 }
 
 /* ---- walking along it -------------------------------------------------------------------------------- */
@@ -344,7 +344,7 @@ static void on_ack(struct ec_sender *sender, const struct ec_ack *ack, lh_time n
         return;
     }
     sr_count(&sender->stats->acks_received);
-    sr_probe_on_heard(&sender->probe, now);
+    sr_probe_on_feedback(&sender->probe, now);
     sr_marker_on_settled(&sender->marker, ack->mark);
     if (ack->arrived > sender->arrived)
         sender->arrived = ack->arrived;
@@ -361,20 +361,20 @@ static bool too_early(const struct ec_sender *sender, const struct ec_request *r
 
 static void on_request(struct ec_sender *sender, const struct ec_request *request, lh_time now)
 {
-    enum ec_heard heard = EC_HEARD_BAD;
+    enum ec_request_result received = EC_REQUEST_BAD;
     bool next_round = request->round > sender->repairs.round;
     if (!too_early(sender, request))
-        heard = ec_repairs_on_request(&sender->repairs, &sender->layout, request, sender->encodings);
-    if (heard == EC_HEARD_BAD) {
+        received = ec_repairs_on_request(&sender->repairs, &sender->layout, request, sender->encodings);
+    if (received == EC_REQUEST_BAD) {
         sr_count(&sender->stats->bad_control);
         return;
     }
     sr_count(&sender->stats->nacks_received);
-    sr_probe_on_heard(&sender->probe, now);
+    sr_probe_on_feedback(&sender->probe, now);
     if (next_round)
         sender->settled = sender->injected; /* all of the round before has arrived, or is lost */
     bool last_part = request->part + 1u == request->parts; /* one answer is enough for all of them */
-    if (heard == EC_HEARD_WHOLE || (heard == EC_HEARD_AGAIN && last_part))
+    if (received == EC_REQUEST_COMPLETE || (received == EC_REQUEST_AGAIN && last_part))
         sender->tell = true;
 }
 

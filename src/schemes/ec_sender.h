@@ -89,12 +89,12 @@ bool ec_opening_encode(struct ec_opening *opening, const struct ec_layout *layou
  * parity is computed.
  */
 
-enum ec_heard {
-    EC_HEARD_BAD,   /* no receiver of ours can have written it */
-    EC_HEARD_OLD,   /* of a round that is over */
-    EC_HEARD_AGAIN, /* of the present round */
-    EC_HEARD_PART,  /* one more part, or one that was heard; others are missing */
-    EC_HEARD_WHOLE, /* a new round begins */
+enum ec_request_result {
+    EC_REQUEST_BAD,      /* no receiver of ours can have written it */
+    EC_REQUEST_OLD,      /* of a round that is over */
+    EC_REQUEST_AGAIN,    /* of the present round */
+    EC_REQUEST_PART,     /* one more part, or one that was heard; others are missing */
+    EC_REQUEST_COMPLETE, /* a new round begins */
 };
 
 /* Where one walk along the runs has got to. */
@@ -112,14 +112,14 @@ struct ec_repairs {
     struct ec_cursor data, parity, encode;
     uint8_t parts;      /* of the next round, as far as known; 0: nothing was heard of it */
     uint8_t last_count; /* runs of its last part */
-    uint32_t parts_heard;
+    uint32_t parts_received;
     struct ec_run runs[EC_PARTS_MAX * EC_RUNS_MAX];
 };
 
 void ec_repairs_init(struct ec_repairs *repairs);
 /* A request that decoded. `encodings`: how many were given out so far. */
-enum ec_heard ec_repairs_on_request(struct ec_repairs *repairs, const struct ec_layout *layout,
-                                    const struct ec_request *request, uint32_t encodings);
+enum ec_request_result ec_repairs_on_request(struct ec_repairs *repairs, const struct ec_layout *layout,
+                                             const struct ec_request *request, uint32_t encodings);
 bool ec_repairs_done(const struct ec_repairs *repairs);
 /* As in opening.h. */
 bool ec_repairs_take(struct ec_repairs *repairs, const struct ec_layout *layout,

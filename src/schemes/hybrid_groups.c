@@ -71,15 +71,15 @@ static bool suffices(const struct hybrid_loss *loss, uint32_t sent, uint32_t nee
 /* Few are the rule, so steps double until they are enough; then halves. One more chunk never makes a failure
  * likelier, but for bursts so dense that no number of chunks is enough. */
 uint32_t hybrid_strength(const struct hybrid_loss *loss, uint32_t in_flight, uint32_t needed,
-                         double failure, uint32_t most)
+                         double failure, uint32_t maximum)
 {
     uint32_t from = needed > in_flight ? needed - in_flight : 0, end = from;
-    for (uint32_t step = 1; end < most && !suffices(loss, in_flight + end, needed, failure); step *= 2) {
+    for (uint32_t step = 1; end < maximum && !suffices(loss, in_flight + end, needed, failure); step *= 2) {
         from = end + 1;
         end += step;
     }
-    if (end > most)
-        end = most;
+    if (end > maximum)
+        end = maximum;
     while (from < end) { /* from - 1 is not enough, end is, or is all there are */
         uint32_t middle = from + (end - from) / 2;
         if (suffices(loss, in_flight + middle, needed, failure))
@@ -109,10 +109,10 @@ static const struct {
     uint8_t k;
     uint8_t m;
 } codes[] = {
-    {240, 8},                /* 15 rows: up to a loss of about 2e-3 */
-    {210, 23},               /* 45: 2e-2 */
-    {160, 48},               /* 95: 0.12 */
-    {HYBRID_SIZE_LEAST, 50}, /* 100: the rest */
+    {240, 8},              /* 15 rows: up to a loss of about 2e-3 */
+    {210, 23},             /* 45: 2e-2 */
+    {160, 48},             /* 95: 0.12 */
+    {HYBRID_SIZE_MIN, 50}, /* 100: the rest */
 };
 
 #define CODES ((uint32_t)(sizeof codes / sizeof codes[0]))
@@ -142,16 +142,16 @@ void hybrid_code_params(uint32_t code, uint8_t ec_params[LH_SCHEME_PARAMS])
     lh_put_be16(ec_params + 4, HYBRID_SPREAD);
 }
 
-uint32_t hybrid_code_for(double loss, double burst, uint32_t rows_most)
+uint32_t hybrid_code_for(double loss, double burst, uint32_t rows_max)
 {
     const struct hybrid_loss of = {loss, 1 / (1 - pow(1 - 1 / fmax(1, burst), PLANNED_GROUPS))};
     uint32_t last = CODES - 1;
-    while (last > 0 && hybrid_code_rows(last) > rows_most)
+    while (last > 0 && hybrid_code_rows(last) > rows_max)
         last--;
     for (uint32_t code = 0; code < last; code++) {
-        uint32_t most = hybrid_code_rows(code);
-        uint32_t rows = hybrid_strength(&of, codes[code].k, codes[code].k, PLANNED_FAILURE, most);
-        if (rows <= PLANNED_SHARE * most)
+        uint32_t maximum = hybrid_code_rows(code);
+        uint32_t rows = hybrid_strength(&of, codes[code].k, codes[code].k, PLANNED_FAILURE, maximum);
+        if (rows <= PLANNED_SHARE * maximum)
             return code;
     }
     return last;
@@ -172,11 +172,11 @@ static double from_milli_decades(const uint8_t *bytes)
     return pow(10, -(double)lh_get_be16(bytes) / MILLI);
 }
 
-void hybrid_params_measured(double loss, double burst, uint32_t rows_most, uint8_t params[LH_SCHEME_PARAMS])
+void hybrid_params_measured(double loss, double burst, uint32_t rows_max, uint8_t params[LH_SCHEME_PARAMS])
 {
     loss = fmin(fmax(loss, HYBRID_LOSS_MIN), HYBRID_LOSS_MAX);
     burst = fmin(fmax(burst, 1), HYBRID_BURST_MAX);
-    params[0] = (uint8_t)hybrid_code_for(loss, burst, rows_most);
+    params[0] = (uint8_t)hybrid_code_for(loss, burst, rows_max);
     lh_put_be16(params + 4, milli_decades(loss));
     lh_put_be16(params + 6, (uint16_t)ceil(burst * BURST_UNITS));
 }
@@ -289,7 +289,7 @@ static uint32_t smaller(uint32_t a, uint32_t b)
 
 size_t hybrid_groups_bytes(uint32_t chunks_max)
 {
-    return ((size_t)chunks_max / HYBRID_SIZE_LEAST + 1) * sizeof(struct hybrid_group);
+    return ((size_t)chunks_max / HYBRID_SIZE_MIN + 1) * sizeof(struct hybrid_group);
 }
 
 void hybrid_groups_init(struct hybrid_groups *groups, const struct ec_layout *layout, void *memory)
@@ -424,7 +424,7 @@ static void evaluate(struct hybrid_groups *groups, const struct sr_ledger *ledge
     uint32_t flying = data.in_flight + in_flight(group);
     uint32_t certain = needed > flying ? needed - flying : 0;
     struct hybrid_loss loss = hybrid_groups_loss(&rule->loss, of.stride);
-    uint32_t most = hybrid_groups_rows_max(groups) - group->sent + data.lost;
+    uint32_t maximum = hybrid_groups_rows_max(groups) - group->sent + data.lost;
     bool planned = group->sent > 0 && group->want == group->sent; /* and all of it was injected */
     double bearable = planned ? fmin(0.5, HYBRID_PATIENCE * rule->failure) : rule->failure;
     group->covered |= planned;
@@ -438,7 +438,7 @@ static void evaluate(struct hybrid_groups *groups, const struct sr_ledger *ledge
     bool fails = certain > 0 && group->covered;
     groups->newly_failed += fails && !group->failed;
     group->failed |= fails;
-    uint32_t more = hybrid_strength(&loss, flying, needed, rule->failure, most);
+    uint32_t more = hybrid_strength(&loss, flying, needed, rule->failure, maximum);
     add(groups, group, more, certain, data.lost, rule->waits);
 }
 
@@ -570,8 +570,8 @@ bool hybrid_encoding_next(struct hybrid_encoding *encoding, struct hybrid_groups
     for (uint32_t index = groups->work_from; index < groups->layout->groups; index++)
         if (groups->all[index].want > groups->all[index].asked)
             return request(encoding, &groups->all[index], index, groups->all[index].want, encode);
-    uint32_t most = hybrid_groups_rows_max(groups);
-    return next_ahead(encoding, groups, sent_through, rows_ahead < most ? rows_ahead : most, encode);
+    uint32_t maximum = hybrid_groups_rows_max(groups);
+    return next_ahead(encoding, groups, sent_through, rows_ahead < maximum ? rows_ahead : maximum, encode);
 }
 
 /* ---- reach ----------------------------------------------------------------------------------------- */

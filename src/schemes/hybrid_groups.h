@@ -51,7 +51,7 @@ double hybrid_failure(const struct hybrid_loss *loss, uint32_t sent, uint32_t ne
 /* The least number of chunks that must follow `in_flight` others so that this chance is at most `failure`; at
  * most `most`. 0 when nothing is needed. */
 uint32_t hybrid_strength(const struct hybrid_loss *loss, uint32_t in_flight, uint32_t needed,
-                         double failure, uint32_t most);
+                         double failure, uint32_t maximum);
 
 /* ---- groups ---------------------------------------------------------------------------------------- */
 
@@ -204,19 +204,18 @@ bool hybrid_params_valid(const uint8_t params[LH_SCHEME_PARAMS]);
 /* Valid ones. */
 struct hybrid_params hybrid_params_of(const uint8_t params[LH_SCHEME_PARAMS]);
 /* Puts a measured loss and burst length, and the code for them, into valid params. The loss is rounded
- * up, and limited to what the scheme is planned for. rows_most: what a slot holds; the first code is
+ * up, and limited to what the scheme is planned for. rows_max: what a slot holds; the first code is
  * taken if none has as few. */
-void hybrid_params_measured(double loss, double burst, uint32_t rows_most,
-                            uint8_t params[LH_SCHEME_PARAMS]);
+void hybrid_params_measured(double loss, double burst, uint32_t rows_max, uint8_t params[LH_SCHEME_PARAMS]);
 /* The code, as schemes/ec has it. */
 void hybrid_code_params(uint32_t code, uint8_t ec_params[LH_SCHEME_PARAMS]);
 /* Data chunks of a submessage at most, and parity rows that it can have. */
 uint32_t hybrid_code_size(uint32_t code);
 uint32_t hybrid_code_rows(uint32_t code);
-/* The code with the fewest rows that suffice for losses of this kind, of those with at most rows_most. */
-uint32_t hybrid_code_for(double loss, double burst, uint32_t rows_most);
+/* The code with the fewest rows that suffice for losses of this kind, of those with at most rows_max. */
+uint32_t hybrid_code_for(double loss, double burst, uint32_t rows_max);
 /* Data chunks of a full submessage of any code, at least. */
-#define HYBRID_SIZE_LEAST 100u
+#define HYBRID_SIZE_MIN 100u
 
 /* ---- reach ----------------------------------------------------------------------------------------- */
 

@@ -92,10 +92,10 @@ static void dirty_chunks(struct hybrid_sender *sender, uint32_t first, uint32_t 
     dirty(sender, first_group, end_group < layout->groups ? end_group : layout->groups);
 }
 
-static void on_heard(struct hybrid_sender *sender, lh_time now)
+static void on_received(struct hybrid_sender *sender, lh_time now)
 {
-    sr_probe_on_heard(&sender->probe, now);
-    sr_backoff_on_heard(&sender->backoff, sender->ledger.arrived + sender->groups.rows_arrived);
+    sr_probe_on_feedback(&sender->probe, now);
+    sr_backoff_on_feedback(&sender->backoff, sender->ledger.arrived + sender->groups.rows_arrived);
 }
 
 static void on_ack(struct hybrid_sender *sender, const struct sr_ack *ack, lh_time now)
@@ -104,7 +104,7 @@ static void on_ack(struct hybrid_sender *sender, const struct sr_ack *ack, lh_ti
     uint32_t cumulative = ledger->cumulative, lost = ledger->lost;
     sr_count(ack->flags & SR_FLAG_NACK ? &sender->stats->nacks_received : &sender->stats->acks_received);
     sr_report_arrivals(ledger, ack);
-    on_heard(sender, now);
+    on_received(sender, now);
     sr_marker_on_settled(&sender->marker, ack->mark);
     lost = lost < ledger->lost ? lost : ledger->lost;
     sr_report_losses(ledger, ack);
@@ -126,7 +126,7 @@ void hybrid_sender_on_message(void *state, const uint8_t *data, size_t bytes,
         on_ack(sender, &ack, view->now);
     } else if (hybrid_rows_decode(data, bytes, &rows) == 0 && rows.mark <= sender->marker.mark &&
                hybrid_groups_on_rows(&sender->groups, &rows)) {
-        on_heard(sender, view->now);
+        on_received(sender, view->now);
         dirty(sender, rows.first, rows.first + rows.count);
     } else {
         sr_count(&sender->stats->bad_control);

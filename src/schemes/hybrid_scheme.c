@@ -203,7 +203,7 @@ static int start(struct model_prediction *prediction, const struct lh_model_path
     struct hybrid_loss loss = loss_of(message, &cut);
     double failure = scheme->target * fmin(1, hybrid_code_size(cut.code) / tail);
     bool copies = message->chunks <= 1;
-    uint32_t most = copies ? HYBRID_COPIES_MAX : hybrid_code_rows(cut.code);
+    uint32_t maximum = copies ? HYBRID_COPIES_MAX : hybrid_code_rows(cut.code);
     *times = (struct hybrid_times){
         .inject_s = message->inject_s,
         .whole_s = model_message_whole(message),
@@ -214,7 +214,7 @@ static int start(struct model_prediction *prediction, const struct lh_model_path
                     .larger = cut.groups,
                     .block_groups = cut.block,
                     .apart = apart(&message->loss, cut.block),
-                    .rows = hybrid_strength(&loss, cut.size, cut.size, failure, most)},
+                    .rows = hybrid_strength(&loss, cut.size, cut.size, failure, maximum)},
     };
     times->excess = open_groups(&times->partial, &message->loss, cut.size);
     return 0;
@@ -284,7 +284,7 @@ static double overhead_bytes(const struct model_prediction *prediction)
     return chunks * message->message_wire_bytes / message->chunks;
 }
 
-static double draw(const struct model_prediction *prediction, struct lh_prng *prng, uint8_t *cells)
+static double sample(const struct model_prediction *prediction, struct lh_prng *prng, uint8_t *cells)
 {
     (void)cells;
     return quantile(prediction, lh_prng_double(prng));
@@ -307,7 +307,7 @@ static const struct model_predictor hybrid_predictor = {
     .overhead_bytes = overhead_bytes,
     .parity_chunks = parity_chunks,
     .p_fallback = p_fallback,
-    .draw = draw,
+    .sample = sample,
 };
 
 /* ---- scheme ---------------------------------------------------------------------------------------- */

@@ -78,13 +78,14 @@ double go_back_n_repeated(const struct go_back_n *go)
 /* ---- distribution ------------------------------------------------------------------------------------ */
 
 /* P(timeouts <= most), of `losses` first losses each repeated until it arrives, `more` of them surely. */
-static double timeouts_cdf(const struct go_back_n *go, double losses, double most)
+static double timeouts_cdf(const struct go_back_n *go, double losses, double maximum)
 {
-    if (most < 0)
+    if (maximum < 0)
         return 0;
     double of_this = exp(losses * log1p(-go->again));
     double sum = of_this;
-    for (double x = 1; x <= most && of_this > 1e-16 * sum; x++) { /* geometric: some 100 at again = 0.5 */
+    for (double x = 1; x <= maximum && of_this > 1e-16 * sum;
+         x++) { /* geometric: some 100 at again = 0.5 */
         of_this *= go->again * (losses + x - 1) / x;
         sum += of_this;
     }
@@ -95,13 +96,13 @@ static double cdf_of_few(const struct go_back_n *go, double extra_s)
 {
     double share = fmin(0.999, go->losses / go->packets);
     double unseen = go->losses > 0 ? fmin(1, go->unseen) : 0;
-    double most = fmin(go->packets, floor(extra_s / fmin(go->nak_s, go->timeout_s) + 1e-9));
+    double maximum = fmin(go->packets, floor(extra_s / fmin(go->nak_s, go->timeout_s) + 1e-9));
     double any = -expm1(go->packets * log1p(-share));
     double at_all = any > 0 ? fmin(1, unseen * (1 - go->again) / any) : 0; /* nobody saw the last one */
     double chance = 1 - any;
     double sum = 0;
     /* Chances fall off behind the mean, which is GO_BACK_N_FEW at most. */
-    for (double losses = 0; losses <= most && (losses <= go->losses || chance > 1e-13); losses++) {
+    for (double losses = 0; losses <= maximum && (losses <= go->losses || chance > 1e-13); losses++) {
         double left_s = extra_s - losses * go->nak_s;
         double seen = timeouts_cdf(go, losses, floor(left_s / go->timeout_s + 1e-9));
         left_s += go->nak_s - go->timeout_s;
@@ -167,7 +168,7 @@ double go_back_n_quantile(const struct go_back_n *go, double share)
 /* ---- one message ------------------------------------------------------------------------------------ */
 
 /* One completion time, in seconds. */
-static double go_back_n_draw(const struct model_message *message, struct lh_prng *prng)
+static double go_back_n_sample(const struct model_message *message, struct lh_prng *prng)
 {
     const struct model_loss *loss = &message->loss;
     const double t = message->packet_inject_s;
@@ -176,13 +177,13 @@ static double go_back_n_draw(const struct model_message *message, struct lh_prng
     double seconds = message->ideal_s;
     if (loss->packet <= 0)
         return seconds;
-    double at = lh_prng_chance(prng, loss->packet) ? 0 : 1 + model_draw_gap(prng, log_pass);
+    double at = lh_prng_chance(prng, loss->packet) ? 0 : 1 + model_sample_gap(prng, log_pass);
     /* Once a loss. */
-    for (; at < message->packets; at += 1 + model_draw_gap(prng, log_pass)) {
+    for (; at < message->packets; at += 1 + model_sample_gap(prng, log_pass)) {
         double behind = message->packets - 1 - at;
-        double more = model_draw_gap(prng, log_stay);
+        double more = model_sample_gap(prng, log_stay);
         seconds += more < behind ? message->rtt_s + (2 + more) * t : message->rto_s + t;
-        seconds += model_draw_gap(prng, log(loss->packet)) * (message->rto_s + t); /* lost again */
+        seconds += model_sample_gap(prng, log(loss->packet)) * (message->rto_s + t); /* lost again */
     }
     assert(seconds >= message->ideal_s);
     return seconds;
@@ -233,10 +234,10 @@ static double overhead_bytes(const struct model_prediction *prediction)
     return go_back_n_repeated(state_of(prediction)) * message->message_wire_bytes / message->packets;
 }
 
-static double draw(const struct model_prediction *prediction, struct lh_prng *prng, uint8_t *cells)
+static double sample(const struct model_prediction *prediction, struct lh_prng *prng, uint8_t *cells)
 {
     (void)cells;
-    return go_back_n_draw(&prediction->message, prng);
+    return go_back_n_sample(&prediction->message, prng);
 }
 
 static const struct model_predictor go_back_n_predictor = {
@@ -246,7 +247,7 @@ static const struct model_predictor go_back_n_predictor = {
     .quantile = quantile,
     .cdf = cdf,
     .overhead_bytes = overhead_bytes,
-    .draw = draw,
+    .sample = sample,
 };
 
 const struct scheme_entry go_back_n_entry = {
@@ -282,7 +283,7 @@ static double nothing(const struct model_prediction *prediction)
     return 0;
 }
 
-static double ideal_draw(const struct model_prediction *prediction, struct lh_prng *prng, uint8_t *cells)
+static double ideal_sample(const struct model_prediction *prediction, struct lh_prng *prng, uint8_t *cells)
 {
     (void)prng, (void)cells;
     return prediction->message.ideal_s;
@@ -293,7 +294,7 @@ static const struct model_predictor ideal_predictor = {
     .quantile = ideal_quantile,
     .cdf = ideal_cdf,
     .overhead_bytes = nothing,
-    .draw = ideal_draw,
+    .sample = ideal_sample,
 };
 
 const struct scheme_entry ideal_entry = {

@@ -108,7 +108,7 @@ void sr_ledger_ack_below(struct sr_ledger *ledger, uint32_t cumulative)
     ledger->cumulative = cumulative;
 }
 
-uint64_t sr_ledger_under_way(const struct sr_ledger *ledger, uint32_t word)
+uint64_t sr_ledger_outstanding(const struct sr_ledger *ledger, uint32_t word)
 {
     uint64_t sent = sr_word_below(word, ledger->sent_through);
     return sent == 0 ? 0 : sent & ~(ledger->acked_bits[word] | ledger->lost_bits[word]);
@@ -116,7 +116,7 @@ uint64_t sr_ledger_under_way(const struct sr_ledger *ledger, uint32_t word)
 
 void sr_ledger_lose_word(struct sr_ledger *ledger, uint32_t word, uint64_t bits)
 {
-    assert((bits & ~sr_ledger_under_way(ledger, word)) == 0);
+    assert((bits & ~sr_ledger_outstanding(ledger, word)) == 0);
     if (bits == 0)
         return;
     ledger->lost_bits[word] |= bits;
@@ -265,7 +265,7 @@ void sr_report_losses(struct sr_ledger *ledger, const struct sr_ack *ack)
 {
     uint32_t first = ack->base / 64;
     for (uint32_t word = first; word < first + ack->words; word++) { /* at most SR_ACK_WORDS_MAX */
-        uint64_t missing = sr_ledger_under_way(ledger, word) & sr_word_below(word, ack->horizon);
+        uint64_t missing = sr_ledger_outstanding(ledger, word) & sr_word_below(word, ack->horizon);
         if (missing != 0)
             sr_ledger_lose_word(ledger, word, lost_of_word(ledger, word, missing, ack->mark));
     }
@@ -288,7 +288,7 @@ void sr_rto_init(struct sr_rto *rto, uint32_t alpha_hundredths)
 lh_time sr_rto_span(const struct sr_rto *rto, const struct sr_timing *timing)
 {
     lh_time span = timing->rtt_ns + timing->rtt_ns / 100 * rto->alpha_hundredths;
-    return lh_most(span, sr_after(timing->overdue_ns, sr_ack_spacing(timing)));
+    return lh_max(span, sr_after(timing->overdue_ns, sr_ack_spacing(timing)));
 }
 
 uint32_t sr_rto_stamp(struct sr_rto *rto, const struct sr_timing *timing, lh_time now)
@@ -327,7 +327,8 @@ lh_time sr_rto_expiry(const struct sr_rto *rto, const struct sr_timing *timing)
 static uint64_t expired_of_word(const struct sr_ledger *ledger, uint32_t word, uint32_t number)
 {
     uint64_t expired = 0;
-    for (uint64_t left = sr_ledger_under_way(ledger, word); left != 0; left &= left - 1) { /* at most 64 */
+    for (uint64_t left = sr_ledger_outstanding(ledger, word); left != 0;
+         left &= left - 1) { /* at most 64 */
         uint32_t bit = (uint32_t)__builtin_ctzll(left);
         if (ledger->stamps[word * 64 + bit] == number)
             expired |= (uint64_t)1 << bit;

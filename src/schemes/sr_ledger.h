@@ -54,7 +54,7 @@ void sr_ledger_ack_below(struct sr_ledger *ledger, uint32_t cumulative);
 /* These of the 64 chunks of a word have arrived. Any word, any bits: what was never sent is passed over. */
 void sr_ledger_ack_word(struct sr_ledger *ledger, uint32_t word, uint64_t bits);
 /* Those of a word that are on their way: injected, neither acknowledged nor lost. 0 past the end. */
-uint64_t sr_ledger_under_way(const struct sr_ledger *ledger, uint32_t word);
+uint64_t sr_ledger_outstanding(const struct sr_ledger *ledger, uint32_t word);
 /* These are on their way, and lost. */
 void sr_ledger_lose_word(struct sr_ledger *ledger, uint32_t word, uint64_t bits);
 

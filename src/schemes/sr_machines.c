@@ -136,9 +136,9 @@ static void on_ack(struct sr_sender *sender, const struct sr_ack *ack, lh_time n
 {
     struct sr_ledger *ledger = &sender->ledger;
     sr_count(ack->flags & SR_FLAG_NACK ? &sender->stats->nacks_received : &sender->stats->acks_received);
-    sr_probe_on_heard(&sender->probe, now);
+    sr_probe_on_feedback(&sender->probe, now);
     sr_report_arrivals(ledger, ack);
-    sr_backoff_on_heard(&sender->backoff, ack->arrived);
+    sr_backoff_on_feedback(&sender->backoff, ack->arrived);
     if (!sender->nack)
         return;
     sr_marker_on_settled(&sender->marker, ack->mark);

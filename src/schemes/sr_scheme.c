@@ -58,14 +58,14 @@ static double overhead_bytes(const struct model_prediction *prediction)
     return message->message_wire_bytes * message->loss.chunk / (1 - message->loss.chunk);
 }
 
-static double draw(const struct model_prediction *prediction, struct lh_prng *prng, uint8_t *cells)
+static double sample(const struct model_prediction *prediction, struct lh_prng *prng, uint8_t *cells)
 {
     const struct model_message *message = &prediction->message;
     const struct model_repeat *repeat = state_of(prediction);
     (void)cells;
     double excess = message->loss.bursty
-                        ? model_draw_repeat_bursts(repeat, &message->loss, message->chunks, prng)
-                        : model_draw_repeat(repeat, prediction->log_loss, message->chunks, prng);
+                        ? model_sample_repeat_bursts(repeat, &message->loss, message->chunks, prng)
+                        : model_sample_repeat(repeat, prediction->log_loss, message->chunks, prng);
     assert(excess >= 0);
     return model_message_whole(message) + excess * message->inject_s;
 }
@@ -93,7 +93,7 @@ const struct model_predictor sr_nack_predictor = {
     .quantile = quantile,
     .cdf = cdf,
     .overhead_bytes = overhead_bytes,
-    .draw = draw,
+    .sample = sample,
 };
 
 /* ---- after a timeout --------------------------------------------------------------------------------- */
@@ -120,7 +120,7 @@ const struct model_predictor sr_rto_predictor = {
     .quantile = quantile,
     .cdf = cdf,
     .overhead_bytes = overhead_bytes,
-    .draw = draw,
+    .sample = sample,
 };
 
 bool sr_rto_take(const struct model_parameter *parameter, struct lh_model_scheme *scheme, int *failed)

@@ -43,9 +43,9 @@ void sr_backoff_init(struct sr_backoff *backoff)
     *backoff = (struct sr_backoff){0};
 }
 
-void sr_backoff_on_heard(struct sr_backoff *backoff, uint32_t arrived)
+void sr_backoff_on_feedback(struct sr_backoff *backoff, uint32_t arrived)
 {
-    backoff->heard = true;
+    backoff->received = true;
     if (arrived <= backoff->arrived)
         return;
     backoff->arrived = arrived;
@@ -57,9 +57,9 @@ void sr_backoff_on_repair(struct sr_backoff *backoff, const struct sr_timing *ti
 {
     if (now < backoff->round_ends_ns)
         return;
-    if (backoff->heard && backoff->barren < PATIENT_ROUNDS + DOUBLINGS_MAX)
+    if (backoff->received && backoff->barren < PATIENT_ROUNDS + DOUBLINGS_MAX)
         backoff->barren++;
-    backoff->heard = false;
+    backoff->received = false;
     backoff->round_ends_ns = sr_after(now, timing->rtt_ns);
     if (backoff->barren > PATIENT_ROUNDS)
         backoff->ready_ns = sr_after(now, timing->rtt_ns << (backoff->barren - PATIENT_ROUNDS));
@@ -119,7 +119,7 @@ void sr_probe_on_injection(struct sr_probe *probe, lh_time now)
     probe->silent_ns = now;
 }
 
-void sr_probe_on_heard(struct sr_probe *probe, lh_time now)
+void sr_probe_on_feedback(struct sr_probe *probe, lh_time now)
 {
     probe->unanswered = 0;
     probe->silent_ns = now;
@@ -156,5 +156,5 @@ lh_time sr_probe_expiry(const struct sr_probe *probe, const struct sr_timing *ti
     if (probe->since_ns == LH_TIME_NEVER)
         return LH_TIME_NEVER;
     lh_time silence = probe->since_ns > probe->silent_ns ? probe->since_ns - probe->silent_ns : 0;
-    return sr_after(probe->since_ns, lh_most(span, silence / SILENCE_FRACTION));
+    return sr_after(probe->since_ns, lh_max(span, silence / SILENCE_FRACTION));
 }

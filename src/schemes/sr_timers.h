@@ -84,14 +84,14 @@ static inline void sr_count(uint64_t *counter)
 struct sr_backoff {
     uint32_t arrived; /* chunks, as the receiver last said */
     uint32_t barren;  /* rounds since that number grew */
-    bool heard;       /* the receiver, since the last round began */
+    bool received;    /* the receiver, since the last round began */
     lh_time round_ends_ns;
     lh_time ready_ns; /* repairs wait until then */
 };
 
 void sr_backoff_init(struct sr_backoff *backoff);
 /* The receiver says how many chunks have arrived. */
-void sr_backoff_on_heard(struct sr_backoff *backoff, uint32_t arrived);
+void sr_backoff_on_feedback(struct sr_backoff *backoff, uint32_t arrived);
 void sr_backoff_on_repair(struct sr_backoff *backoff, const struct sr_timing *timing, lh_time now);
 /* When repairs may leave; 0: at once. */
 static inline lh_time sr_backoff_expiry(const struct sr_backoff *backoff)
@@ -152,7 +152,7 @@ struct sr_probe {
 void sr_probe_init(struct sr_probe *probe);
 /* New chunks were injected. */
 void sr_probe_on_injection(struct sr_probe *probe, lh_time now);
-void sr_probe_on_heard(struct sr_probe *probe, lh_time now);
+void sr_probe_on_feedback(struct sr_probe *probe, lh_time now);
 void sr_probe_on_sent(struct sr_probe *probe, lh_time now);
 /* When the next probe is due; LH_TIME_NEVER before the first injection. */
 lh_time sr_probe_expiry(const struct sr_probe *probe, const struct sr_timing *timing);

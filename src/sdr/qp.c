@@ -45,7 +45,7 @@ struct qp_memory_use qp_memory_use(struct sdr_qp *qp, uint32_t lkey)
 
 /* ---- memory ------------------------------------------------------------------------------------------ */
 
-#define FLIGHT_LEAST 16u /* entries */
+#define FLIGHT_MIN   16u /* entries */
 #define DELAYS_BYTES (DELAY_LOG_BUCKETS * sizeof(uint32_t))
 
 static struct store *store_of(const struct sdr_qp *qp)
@@ -78,8 +78,8 @@ static int take_recvs(struct sdr_qp *qp)
 static void set_slots(struct sdr_qp *qp, struct message_slot *slots)
 {
     qp_gates_enter(qp);
-    if (!slots && qp->endpoint->fabric->ops->slots_rest)
-        qp->endpoint->fabric->ops->slots_rest(qp->endpoint);
+    if (!slots && qp->endpoint->fabric->ops->slots_idle)
+        qp->endpoint->fabric->ops->slots_idle(qp->endpoint);
     qp->table.slots = slots;
     qp_gates_leave(qp);
 }
@@ -148,8 +148,8 @@ int qp_hold_slot(struct sdr_qp *qp, uint32_t slot, uint64_t bytes)
 static int add_sends(struct sdr_qp *qp)
 {
     struct qp_sends *sends = &qp->sends;
-    if (sends->count >= sends->most)
-        return lh_fail(LH_EAGAIN, "all %u sends are in use: poll them to completion", sends->most);
+    if (sends->count >= sends->maximum)
+        return lh_fail(LH_EAGAIN, "all %u sends are in use: poll them to completion", sends->maximum);
     struct qp_send_block *block = store_take(store_of(qp), sizeof *block);
     if (!block)
         return -LH_ENOMEM;
@@ -180,7 +180,7 @@ static void free_sends(struct sdr_qp *qp)
         next = block->next;
         store_give(store_of(qp), block, sizeof *block);
     }
-    qp->sends = (struct qp_sends){.most = qp->sends.most};
+    qp->sends = (struct qp_sends){.maximum = qp->sends.maximum};
 }
 
 static void move_flight(struct sdr_qp *qp, struct flight_entry *ring, uint32_t size)
@@ -223,7 +223,7 @@ static int hold_flight(struct sdr_qp *qp, uint32_t packets)
     pthread_mutex_lock(&qp->pacer_lock);
     uint64_t wanted = 2 * (waiting + (flight->head - flight->tail));
     pthread_mutex_unlock(&qp->pacer_lock);
-    uint32_t size = FLIGHT_LEAST;
+    uint32_t size = FLIGHT_MIN;
     while (size < wanted && size < RATE_FLIGHT_ENTRIES)
         size *= 2;
     if (size <= flight->size)
@@ -407,44 +407,45 @@ void qp_wake_channel(void *context, uint32_t channel)
 
 /* ---- the way to the peer ----------------------------------------------------------------------------- */
 
-struct sdr_qp *qp_of_keeper(struct keeper *keeper)
+struct sdr_qp *qp_of_keepalive_member(struct keepalive_member *keepalive_member)
 {
-    return (struct sdr_qp *)((char *)keeper - offsetof(struct sdr_qp, keeper));
+    return (struct sdr_qp *)((char *)keepalive_member - offsetof(struct sdr_qp, keepalive_member));
 }
 
 /* Where the peer's control port is its QP's own, it says nothing about the context. */
-void qp_join_keepers(struct sdr_qp *qp)
+void qp_join_keepalive_group(struct sdr_qp *qp)
 {
     const struct qp_peer *peer = &qp->peer;
     uint16_t port = peer->traits.shares_control_port ? peer->control_port : 0;
-    uint8_t key[KEEPERS_KEY_BYTES] = {peer->family, (uint8_t)(port >> 8), (uint8_t)port, qp->translated};
+    uint8_t key[KEEPALIVE_KEY_BYTES] = {peer->family, (uint8_t)(port >> 8), (uint8_t)port, qp->translated};
     memcpy(key + 4, peer->address, sizeof peer->address);
     memcpy(key + 4 + sizeof peer->address, qp->seen_address, sizeof qp->seen_address);
-    atomic_store(&qp->keeper.interval_ns, qp->path.keepalive_ns);
-    qp->keeper.token = qp->token;
-    qp->keeper.peer_token = qp->peer.token;
-    keepers_add(&qp->context->keepers, &qp->keeper, key);
+    atomic_store(&qp->keepalive_member.interval_ns, qp->path.keepalive_ns);
+    qp->keepalive_member.token = qp->token;
+    qp->keepalive_member.peer_token = qp->peer.token;
+    keepalive_table_add(&qp->context->keepalive_table, &qp->keepalive_member, key);
 }
 
-void qp_leave_keepers(struct sdr_qp *qp)
+void qp_leave_keepalive_group(struct sdr_qp *qp)
 {
-    struct keeper *heir = keepers_remove(&qp->context->keepers, &qp->keeper);
-    if (heir)
-        sdr_qp_driver_kick(qp_of_keeper(heir));
+    struct keepalive_member *successor =
+        keepalive_table_remove(&qp->context->keepalive_table, &qp->keepalive_member);
+    if (successor)
+        sdr_qp_driver_kick(qp_of_keepalive_member(successor));
 }
 
 void sdr_qp_keepalive_set(struct sdr_qp *qp, lh_time interval_ns)
 {
     qp_lock(qp);
     path_keepalive_set(&qp->path, interval_ns);
-    atomic_store(&qp->keeper.interval_ns, interval_ns);
+    atomic_store(&qp->keepalive_member.interval_ns, interval_ns);
     qp_unlock(qp);
     sdr_qp_driver_kick(qp);
 }
 
 void sdr_qp_keepalive_asked_for(struct sdr_qp *qp)
 {
-    qp->keeper.asked_for = true;
+    qp->keepalive_member.asked_for = true;
 }
 
 void sdr_qp_takes_parts(struct sdr_qp *qp)
@@ -461,14 +462,14 @@ bool sdr_qp_can_take_long(const struct sdr_qp *qp)
 uint32_t sdr_qp_takes_long(struct sdr_qp *qp)
 {
     assert(sdr_qp_can_take_long(qp) && !atomic_load(&qp->connected));
-    qp->upper_max = (uint32_t)lh_least(qp->shape.mtu_bytes, CONTROL_LONG_MAX);
+    qp->upper_max = (uint32_t)lh_min(qp->shape.mtu_bytes, CONTROL_LONG_MAX);
     return qp->upper_max - CONTROL_HEADER_BYTES;
 }
 
 bool sdr_qp_keepalive_want(struct sdr_qp *qp, bool wanted, lh_time now)
 {
-    keeper_wait(&qp->keeper, wanted, now);
-    return !keeper_is_alone(&qp->keeper);
+    keepalive_member_wait(&qp->keepalive_member, wanted, now);
+    return !keepalive_member_is_alone(&qp->keepalive_member);
 }
 
 /* ---- failure ----------------------------------------------------------------------------------------- */

@@ -72,7 +72,7 @@ struct qp_sends {
     struct sdr_send_handle *unused; /* of all blocks */
     uint32_t count;                 /* in all blocks */
     uint32_t in_use;
-    uint32_t most;
+    uint32_t maximum;
 };
 
 /* Who asks whether a packet of the whole MTU has arrived. */
@@ -182,7 +182,8 @@ struct sdr_qp {
     _Atomic bool cts_waiting; /* the next send has its clear-to-send: read without the lock */
     struct qp_sends sends;
     struct path path;
-    struct keeper keeper; /* of the way to the peer, which other QPs may have in common */
+    struct keepalive_member
+        keepalive_member; /* of the way to the peer, which other QPs may have in common */
     bool punches; /* NAT before this side may map it to other ports, which only its own packets show */
     struct watch_fds control_watched; /* the control worker's */
     _Atomic bool proven; /* the peer is at the address of its blob (qp_path.h): read without the lock */
@@ -210,8 +211,8 @@ struct sdr_qp {
     uint32_t close_copies;        /* still to be sent */
     uint32_t close_reason;
     uint64_t packets_noted; /* rx_packets at the last path_on_traffic() */
-    struct rest rest;
-    _Atomic lh_time rest_ns;      /* of its workers; LH_TIME_NEVER: as long as they like */
+    struct coalesce coalesce;
+    _Atomic lh_time coalesce_ns;  /* of its workers; LH_TIME_NEVER: as long as they like */
     struct arrival_report report; /* to a peer whose controller wants feedback */
     lh_time dropped_ns;           /* when a report had more drops than the one before; 0: none had */
     uint64_t dropped_noted;       /* by the last report */
@@ -236,10 +237,10 @@ struct sdr_qp {
     uint64_t remembered_rate_bps; /* of sdr_qp_remember(); 0: nothing, or not of this path */
     lh_time remembered_rtt_ns;
     lh_time remembered_age_ns;
-    lh_time learn_at_ns;    /* when what the controller knows of the path is noted for others next */
-    void *rate_memory;      /* of the controller */
-    uint64_t pace_told_bps; /* to the fabric; the control worker's */
-    lh_time pace_told_ns;
+    lh_time learn_at_ns;         /* when what the controller knows of the path is noted for others next */
+    void *rate_memory;           /* of the controller */
+    uint64_t announced_pace_bps; /* to the fabric; the control worker's */
+    lh_time pace_announced_ns;
     uint32_t waiting_channels; /* bit c: it has something to send, and only a report lets it out */
     _Atomic bool user_window;  /* the layer above has more, but for the user's window */
     _Atomic uint64_t pace_bps; /* told, or of the controller; 0: none: read without the lock */
@@ -297,10 +298,10 @@ void qp_wake_all(struct sdr_qp *qp);
 /* Likewise, after the fabric's descriptors for the QP changed. */
 void qp_watch_again(struct sdr_qp *qp);
 /* Once it is connected: it is one of those that lead to its peer. */
-void qp_join_keepers(struct sdr_qp *qp);
+void qp_join_keepalive_group(struct sdr_qp *qp);
 /* It keeps the way to its peer open no longer: the next one does. Under the gate of the control worker. */
-void qp_leave_keepers(struct sdr_qp *qp);
-struct sdr_qp *qp_of_keeper(struct keeper *keeper);
+void qp_leave_keepalive_group(struct sdr_qp *qp);
+struct sdr_qp *qp_of_keepalive_member(struct keepalive_member *keepalive_member);
 /* All gates of the QP, in ascending order. */
 void qp_gates_enter(struct sdr_qp *qp);
 void qp_gates_leave(struct sdr_qp *qp);

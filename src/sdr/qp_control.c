@@ -73,7 +73,7 @@ static bool may_bundle(const struct sdr_qp *qp)
 /* Of the body, that a packet of the path carries. */
 static uint32_t body_room(const struct sdr_qp *qp)
 {
-    return (uint32_t)lh_least(sdr_qp_packet_bytes(qp), CONTROL_MESSAGE_MAX) - CONTROL_HEADER_BYTES;
+    return (uint32_t)lh_min(sdr_qp_packet_bytes(qp), CONTROL_MESSAGE_MAX) - CONTROL_HEADER_BYTES;
 }
 
 /* Puts the message beside the last one that waits. False: it gets a datagram of its own. */
@@ -100,13 +100,13 @@ static bool bundle(struct sdr_qp *qp, const void *data, uint32_t bytes)
 static int push_parts(struct sdr_qp *qp, const uint8_t *data, uint32_t bytes)
 {
     uint8_t body[CONTROL_PAYLOAD_MAX];
-    const uint32_t most = body_room(qp) - CONTROL_PART_BYTES;
+    const uint32_t maximum = body_room(qp) - CONTROL_PART_BYTES;
     struct control_part part = {.number = qp->parts_sent++, .whole = bytes};
-    if (QP_MESSAGES_WAITING - (qp->outbox.head - qp->outbox.tail) < (bytes + most - 1) / most)
+    if (QP_MESSAGES_WAITING - (qp->outbox.head - qp->outbox.tail) < (bytes + maximum - 1) / maximum)
         return lh_fail(LH_EAGAIN, "too many messages are waiting to be sent");
     for (; part.offset < bytes; part.offset += part.bytes) { /* takes a byte or more */
         part.data = data + part.offset;
-        part.bytes = (uint32_t)lh_least(bytes - part.offset, most);
+        part.bytes = (uint32_t)lh_min(bytes - part.offset, maximum);
         if (!queue_push(qp, &qp->outbox, body, control_part_write(&part, body)))
             return -LH_ENOMEM;
         struct qp_upper_message *last = ring_at(&qp->outbox.ring, qp->outbox.head - 1);
@@ -129,9 +129,9 @@ static int push_upper(struct sdr_qp *qp, const void *data, size_t bytes)
 
 int lh_sdr_message_send(struct sdr_qp *qp, const void *data, size_t bytes)
 {
-    uint32_t most = qp->upper_max - CONTROL_HEADER_BYTES;
-    if (bytes == 0 || bytes > most)
-        return lh_fail(LH_ERANGE, "message of %zu bytes: use 1 to %u", bytes, most);
+    uint32_t maximum = qp->upper_max - CONTROL_HEADER_BYTES;
+    if (bytes == 0 || bytes > maximum)
+        return lh_fail(LH_ERANGE, "message of %zu bytes: use 1 to %u", bytes, maximum);
     int error = qp_usable(qp);
     if (error)
         return error;
@@ -329,9 +329,9 @@ static void answer_for_others(struct sdr_qp *qp, const struct control_message *q
     struct control_message answer = {.header.type = CONTROL_ALIVE};
     if (!qp->path.proven || qp_is_over(qp))
         return;
-    answer.body.alive.count =
-        keepers_answer(&qp->context->keepers, &qp->keeper, question->body.alive.tokens,
-                       question->body.alive.count, now, answer.body.alive.tokens);
+    answer.body.alive.count = keepalive_table_answer(
+        &qp->context->keepalive_table, &qp->keepalive_member, question->body.alive.tokens,
+        question->body.alive.count, now, answer.body.alive.tokens);
     if (answer.body.alive.count > 0)
         send_control(qp, &answer);
 }
@@ -367,8 +367,8 @@ static bool on_message(struct sdr_qp *qp, const struct control_message *message,
         answer_for_others(qp, message, now);
         return true;
     case CONTROL_ALIVE:
-        keepers_on_alive(&qp->context->keepers, &qp->keeper, message->body.alive.tokens,
-                         message->body.alive.count, now);
+        keepalive_table_on_alive(&qp->context->keepalive_table, &qp->keepalive_member,
+                                 message->body.alive.tokens, message->body.alive.count, now);
         return true;
     case CONTROL_PROBE:
         return on_probe(qp, &message->body.probe, now);
@@ -444,8 +444,8 @@ static bool send_simple(struct sdr_qp *qp, enum control_type type)
 /* One in any case: the shortest packets carry none. */
 static uint32_t cts_room(const struct sdr_qp *qp)
 {
-    uint64_t entries = lh_least(body_room(qp) / CONTROL_CTS_BYTES, CONTROL_CTS_MAX);
-    return (uint32_t)lh_most(entries, 1);
+    uint64_t entries = lh_min(body_room(qp) / CONTROL_CTS_BYTES, CONTROL_CTS_MAX);
+    return (uint32_t)lh_max(entries, 1);
 }
 
 static void send_cts(struct sdr_qp *qp, lh_time now)
@@ -468,11 +468,11 @@ static void send_cts(struct sdr_qp *qp, lh_time now)
 }
 
 /* Sends the first `most` of those that wait, with one call of the fabric. False: it did not take all. */
-static bool send_batch(struct sdr_qp *qp, uint32_t most)
+static bool send_batch(struct sdr_qp *qp, uint32_t maximum)
 {
     struct fabric_datagram datagrams[FABRIC_BATCH_MAX];
     struct qp_upper_queue *outbox = &qp->outbox;
-    uint32_t count = (uint32_t)lh_least(outbox->head - outbox->tail, most);
+    uint32_t count = (uint32_t)lh_min(outbox->head - outbox->tail, maximum);
     lh_time now = fresh_now(qp);
     for (uint32_t i = 0; i < count; i++) {
         struct qp_upper_message *waiting = ring_at(&outbox->ring, outbox->tail + i);
@@ -493,11 +493,11 @@ static bool send_batch(struct sdr_qp *qp, uint32_t most)
 }
 
 /* At first `most` in a call. Whether any left. */
-static bool send_upper(struct sdr_qp *qp, uint32_t most)
+static bool send_upper(struct sdr_qp *qp, uint32_t maximum)
 {
     uint32_t before = qp->outbox.tail;
-    while (queue_front(&qp->outbox) && send_batch(qp, most)) /* bounded by the queue */
-        most = 2 * most < FABRIC_BATCH_MAX ? 2 * most : FABRIC_BATCH_MAX;
+    while (queue_front(&qp->outbox) && send_batch(qp, maximum)) /* bounded by the queue */
+        maximum = 2 * maximum < FABRIC_BATCH_MAX ? 2 * maximum : FABRIC_BATCH_MAX;
     return qp->outbox.tail != before;
 }
 
@@ -524,33 +524,35 @@ static bool send_report(struct sdr_qp *qp, lh_time now)
 
 /* ---- keepalive ---- */
 
-/* Something is under way: its silence may be worth a ping sooner than the keeper's. */
+/* Something is under way: its silence may be worth a ping sooner than the representative's. */
 static bool is_waiting(const struct sdr_qp *qp)
 {
-    return qp->keeper.waits || qp->posted_bytes > 0 ||
+    return qp->keepalive_member.waits || qp->posted_bytes > 0 ||
            atomic_load_explicit(&qp->queued_bytes, memory_order_relaxed) > 0;
 }
 
 /* Others ping where this one need not. */
 static bool is_pinging(const struct sdr_qp *qp)
 {
-    if (!qp->path.proven || qp->path.rtt.samples == 0 || qp->punches || atomic_load(&qp->keeper.keeps))
+    if (!qp->path.proven || qp->path.rtt.samples == 0 || qp->punches ||
+        atomic_load(&qp->keepalive_member.keeps))
         return true;
     bool is_soon = qp->path.ping_span < qp->path.keepalive_ns;
-    return is_waiting(qp) && (is_soon || keeper_is_alone(&qp->keeper));
+    return is_waiting(qp) && (is_soon || keepalive_member_is_alone(&qp->keepalive_member));
 }
 
 static lh_time ping_at(const struct sdr_qp *qp)
 {
     if (!is_pinging(qp))
         return LH_TIME_NEVER;
-    bool is_quiet = qp->path.ping_span >= qp->path.keepalive_ns && !atomic_load(&qp->keeper.keeps);
-    return is_quiet ? lh_most(qp->path.ping_at, qp->keeper.ping_from) : qp->path.ping_at;
+    bool is_quiet =
+        qp->path.ping_span >= qp->path.keepalive_ns && !atomic_load(&qp->keepalive_member.keeps);
+    return is_quiet ? lh_max(qp->path.ping_at, qp->keepalive_member.ping_from) : qp->path.ping_at;
 }
 
 static lh_time ask_at(const struct sdr_qp *qp)
 {
-    return atomic_load(&qp->keeper.keeps) ? qp->keeper.ask_at : LH_TIME_NEVER;
+    return atomic_load(&qp->keepalive_member.keeps) ? qp->keepalive_member.ask_at : LH_TIME_NEVER;
 }
 
 /* That a packet of the path carries. */
@@ -562,15 +564,16 @@ static uint32_t tokens_room(const struct sdr_qp *qp)
 /* What is not sent now counts as lost: those that it names are alone then. */
 static void ask_for_others(struct sdr_qp *qp, lh_time now)
 {
-    bool sends = qp->path.proven && qp->keeper.asked_for;
-    struct keepers *keepers = &qp->context->keepers;
-    struct keepers_question question = keepers_ask(keepers, &qp->keeper, now);
+    bool sends = qp->path.proven && qp->keepalive_member.asked_for;
+    struct keepalive_table *keepalive_table = &qp->context->keepalive_table;
+    struct keepalive_query question = keepalive_table_query(keepalive_table, &qp->keepalive_member, now);
     struct control_message message = {.header.type = CONTROL_KEEPALIVE};
-    while ((message.body.alive.count = keepers_fill(keepers, &question, message.body.alive.tokens,
-                                                    tokens_room(qp))) > 0) /* bounded by the QPs */
+    while ((message.body.alive.count =
+                keepalive_table_fill_query(keepalive_table, &question, message.body.alive.tokens,
+                                           tokens_room(qp))) > 0) /* bounded by the QPs */
         sends = sends && send_control(qp, &message);
-    for (struct keeper *alone = question.alone; alone; alone = alone->next_alone)
-        sdr_qp_driver_kick(qp_of_keeper(alone));
+    for (struct keepalive_member *alone = question.alone; alone; alone = alone->next_alone)
+        sdr_qp_driver_kick(qp_of_keepalive_member(alone));
 }
 
 /* All that an address gets before it is proven: an answer for each ping that came from there, and a few
@@ -625,8 +628,8 @@ static void note_traffic(struct sdr_qp *qp, lh_time now)
     qp->packets_noted = packets;
     uint64_t buffer =
         qp->receive_buffer_bytes ? qp->receive_buffer_bytes / qp->shape.mtu_bytes : UINT32_MAX;
-    lh_time rest_ns = rest_span(&qp->rest, packets, qp->path.rtt.minimum_ns, buffer, now);
-    atomic_store_explicit(&qp->rest_ns, rest_ns, memory_order_relaxed);
+    lh_time coalesce_ns = coalesce_span(&qp->coalesce, packets, qp->path.rtt.minimum_ns, buffer, now);
+    atomic_store_explicit(&qp->coalesce_ns, coalesce_ns, memory_order_relaxed);
 }
 
 static lh_time run_driver(struct sdr_qp *qp, lh_time now)
@@ -672,7 +675,7 @@ static bool send_control_due(struct sdr_qp *qp, lh_time now, lh_time *next)
         lh_keep_earlier(next, now + QP_BLOCKED_RETRY_NS);
     /* After a CLOSE nothing else is sent, so none of it is due. */
     if (qp_is_over(qp)) {
-        qp_leave_keepers(qp);
+        qp_leave_keepalive_group(qp);
     } else {
         if (!qp->cts_refused && qp->path.proven) /* else the fabric decides when to go on */
             lh_keep_earlier(next, cts_announcer_next(&qp->announcer));
@@ -703,7 +706,7 @@ bool qp_control_act(struct sdr_qp *qp, lh_time now, lh_time *next)
         return false;
     gate_enter(&qp->lock);
     if (qp_device_gone(qp)) /* it can ping for nobody */
-        qp_leave_keepers(qp);
+        qp_leave_keepalive_group(qp);
     else
         sent = send_control_due(qp, now, next);
     gate_leave(&qp->lock);
@@ -764,7 +767,7 @@ int lh_sdr_path(struct sdr_qp *qp, struct lh_sdr_path *path)
         .rtt_minimum_ns = qp->path.rtt.minimum_ns,
         .overdue_ns = lh_rtt_overdue_ns(&qp->path.rtt),
         .reorder_window_ns = lh_rtt_reorder_window_ns(&qp->path.rtt),
-        .last_heard_ns = lh_most(qp->path.last_received_ns, atomic_load(&qp->keeper.alive_ns)),
+        .last_heard_ns = lh_max(qp->path.last_received_ns, atomic_load(&qp->keepalive_member.alive_ns)),
         .peer_receive_buffer_bytes = qp->peer.receive_buffer_bytes,
         .controlled = rate_control_is_on(&qp->rate),
         .pace_bps = pace_of(qp),

@@ -193,9 +193,9 @@ static int check_rates(const struct lh_qp_attr *more)
     return 0;
 }
 
-int qp_plan_congestion(const struct qp_plan *plan, bool told, struct congestion_choice *choice)
+int qp_plan_congestion(const struct qp_plan *plan, bool given, struct congestion_choice *choice)
 {
-    return congestion_choice_parse(plan->congestion ? plan->congestion : told ? "fixed" : "bbr", choice);
+    return congestion_choice_parse(plan->congestion ? plan->congestion : given ? "fixed" : "bbr", choice);
 }
 
 int qp_plan_make(const struct sdr_qp_attr *attr, const struct lh_qp_attr *more, struct qp_plan *plan)
@@ -272,9 +272,9 @@ static lh_time wait_ns(const struct path_mtu_view *view)
 
 static lh_time round_ns(const struct path_mtu *mtu, const struct path_mtu_view *view)
 {
-    lh_time least = lh_most(view->overdue_ns / 2, PATH_MTU_WAIT_MIN_NS);
-    lh_time longest = lh_most(least, PATH_MTU_SEARCH_SPAN_NS);
-    return lh_least(least << lh_least(mtu->silent, SILENT_SHIFTS), longest);
+    lh_time minimum = lh_max(view->overdue_ns / 2, PATH_MTU_WAIT_MIN_NS);
+    lh_time longest = lh_max(minimum, PATH_MTU_SEARCH_SPAN_NS);
+    return lh_min(minimum << lh_min(mtu->silent, SILENT_SHIFTS), longest);
 }
 
 /* ---- states ------------------------------------------------------------------------------------------ */
@@ -286,7 +286,7 @@ static void go_idle(struct path_mtu *mtu, const struct path_mtu_view *view)
     mtu->due = 0;
     mtu->sent_noted = view->sent_bytes;
     mtu->has_sent = false;
-    mtu->at = view->now + lh_most(PATH_MTU_CONFIRM_NS, PATH_MTU_CONFIRM_OVERDUES * view->overdue_ns);
+    mtu->at = view->now + lh_max(PATH_MTU_CONFIRM_NS, PATH_MTU_CONFIRM_OVERDUES * view->overdue_ns);
 }
 
 static void enter(struct path_mtu *mtu, enum path_mtu_state state)
@@ -340,7 +340,7 @@ static void search(struct path_mtu *mtu, const struct path_mtu_view *view)
 
 static void end_raising(struct path_mtu *mtu, const struct path_mtu_view *view)
 {
-    mtu->raise_span = lh_least(2 * mtu->raise_span, PATH_MTU_RAISE_MAX_NS);
+    mtu->raise_span = lh_min(2 * mtu->raise_span, PATH_MTU_RAISE_MAX_NS);
     mtu->raise_at = view->now + mtu->raise_span;
     go_idle(mtu, view);
     mtu->at = view->now; /* the confirmation has waited for this */
@@ -350,7 +350,7 @@ static void on_idle(struct path_mtu *mtu, const struct path_mtu_view *view)
 {
     if (!mtu->has_sent && view->sent_bytes - mtu->sent_noted >= mtu->mtu_bytes) {
         mtu->has_sent = true;
-        mtu->at = lh_most(mtu->at, view->now + 2 * view->overdue_ns + PATH_MTU_WAIT_MIN_NS);
+        mtu->at = lh_max(mtu->at, view->now + 2 * view->overdue_ns + PATH_MTU_WAIT_MIN_NS);
     }
     if (!mtu->has_sent)
         return;
@@ -405,7 +405,7 @@ static void lower(struct path_mtu *mtu, uint32_t shift, const struct path_mtu_vi
 {
     bool again = mtu->raised_ns != 0 && view->now - mtu->raised_ns < PATH_MTU_RAISE_MAX_NS / 8;
     mtu->shift = shift;
-    mtu->raise_span = again ? lh_least(2 * mtu->raise_span, PATH_MTU_RAISE_MAX_NS) : PATH_MTU_RAISE_MIN_NS;
+    mtu->raise_span = again ? lh_min(2 * mtu->raise_span, PATH_MTU_RAISE_MAX_NS) : PATH_MTU_RAISE_MIN_NS;
     mtu->raise_at = view->now + mtu->raise_span;
     go_idle(mtu, view);
 }

@@ -81,7 +81,7 @@ struct qp_plan {
 int qp_plan_make(const struct sdr_qp_attr *attr, const struct lh_qp_attr *more, struct qp_plan *plan);
 /* The controller: what was asked for, else `fixed` where the path is told or pushes back by itself, else bbr.
  * -LH_EINVAL */
-int qp_plan_congestion(const struct qp_plan *plan, bool told, struct congestion_choice *choice);
+int qp_plan_congestion(const struct qp_plan *plan, bool given, struct congestion_choice *choice);
 
 /* ---- path mtu -------------------------------------------------------------------------------------- */
 

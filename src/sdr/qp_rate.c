@@ -33,8 +33,8 @@ static int create_controlled(struct sdr_qp *qp)
 
 int qp_rate_create(struct sdr_qp *qp, const struct qp_plan *plan)
 {
-    bool told = plan->rate_bps != 0 || qp->link_has_rate || !qp->context->fabric->ops->outruns_path;
-    int error = qp_plan_congestion(plan, told, &qp->congestion);
+    bool given = plan->rate_bps != 0 || qp->link_has_rate || !qp->context->fabric->ops->outruns_path;
+    int error = qp_plan_congestion(plan, given, &qp->congestion);
     if (error)
         return error;
     qp->default_congestion = plan->congestion == NULL;
@@ -262,7 +262,7 @@ static lh_time reached_ns(const struct sdr_qp *qp, uint32_t channel, lh_time rea
 {
     const struct fabric_ops *ops = qp->endpoint->fabric->ops;
     lh_time arrived_ns = ops->arrived ? ops->arrived(qp->endpoint, channel) : 0;
-    return arrived_ns != 0 ? lh_least(arrived_ns, read_ns) : read_ns;
+    return arrived_ns != 0 ? lh_min(arrived_ns, read_ns) : read_ns;
 }
 
 bool qp_rate_on_feedback(struct sdr_qp *qp, const struct control_feedback *feedback, bool newest,
@@ -309,12 +309,12 @@ static void tell_pace(struct sdr_qp *qp, lh_time now)
 {
     const struct fabric_ops *ops = qp->endpoint->fabric->ops;
     uint64_t pace_bps = atomic_load_explicit(&qp->pace_bps, memory_order_relaxed);
-    uint64_t told_bps = qp->pace_told_bps;
-    uint64_t change_bps = pace_bps > told_bps ? pace_bps - told_bps : told_bps - pace_bps;
-    if (!ops->pace || change_bps <= told_bps / PACE_CHANGE || now < qp->pace_told_ns + PACE_SPAN_NS)
+    uint64_t given_bps = qp->announced_pace_bps;
+    uint64_t change_bps = pace_bps > given_bps ? pace_bps - given_bps : given_bps - pace_bps;
+    if (!ops->pace || change_bps <= given_bps / PACE_CHANGE || now < qp->pace_announced_ns + PACE_SPAN_NS)
         return;
-    qp->pace_told_bps = pace_bps;
-    qp->pace_told_ns = now;
+    qp->announced_pace_bps = pace_bps;
+    qp->pace_announced_ns = now;
     ops->pace(qp->endpoint, pace_bps != 0 ? pace_bps : UINT64_MAX);
 }
 
@@ -354,8 +354,8 @@ lh_time qp_rate_report_next(struct sdr_qp *qp)
     if (!qp->grant.controller || qp->grant.next_ns == LH_TIME_NEVER)
         return next_ns;
     /* Credits come with the reports, and are worth one of their own as often. */
-    lh_time least_ns = qp->report.sent_ns + arrival_report_span(rtt_ns);
-    return lh_earlier(next_ns, qp->grant.next_ns > least_ns ? qp->grant.next_ns : least_ns);
+    lh_time min_ns = qp->report.sent_ns + arrival_report_span(rtt_ns);
+    return lh_earlier(next_ns, qp->grant.next_ns > min_ns ? qp->grant.next_ns : min_ns);
 }
 
 bool qp_rate_report_due(struct sdr_qp *qp, lh_time now)
@@ -372,8 +372,8 @@ static void note_reached(const struct sdr_qp *qp, uint32_t channel, struct qp_ar
         qp->dropped_ns != 0 && read_ns < qp->dropped_ns + DROPPED_ROUNDS * qp->path.rtt.minimum_ns;
     if (read_ns == arrivals->reached_ns || dropped)
         return;
-    lh_time least_ns = lh_most(lh_left(read_ns, pause_ns), arrivals->reached_ns);
-    arrivals->newest_ns = arrivals->reached_ns = lh_most(reached_ns(qp, channel, read_ns), least_ns);
+    lh_time min_ns = lh_max(lh_sub_sat(read_ns, pause_ns), arrivals->reached_ns);
+    arrivals->newest_ns = arrivals->reached_ns = lh_max(reached_ns(qp, channel, read_ns), min_ns);
 }
 
 struct control_feedback qp_rate_report(struct sdr_qp *qp, lh_time now)
@@ -402,7 +402,7 @@ struct control_feedback qp_rate_report(struct sdr_qp *qp, lh_time now)
     /* The late ones that came after a newest packet, the next report counts: in this one they would stand for
      * packets that were sent before it, and are lost. */
     report.arrived_packets += report.arrived_ns == qp->report_newest_ns ? late : late_then;
-    report.arrived_packets = lh_most(report.arrived_packets, qp->report.packets);
+    report.arrived_packets = lh_max(report.arrived_packets, qp->report.packets);
     report.held_ns = now > report.arrived_ns ? now - report.arrived_ns : 0;
     report.credit_bytes =
         credit_grant_renew(&qp->grant, report.arrived_packets, report.marked_packets, now);

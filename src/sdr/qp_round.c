@@ -122,7 +122,7 @@ static struct rate_room room_of(struct sdr_qp *qp, lh_time now)
     if (!shared_rate_is_on(&context->rate) || room.bytes == 0 || room.packets == 0)
         return room;
     uint64_t queued = lh_sdr_send_queued_bytes(qp);
-    uint64_t first = lh_least(queued, qp->shape.mtu_bytes);
+    uint64_t first = lh_min(queued, qp->shape.mtu_bytes);
     pthread_mutex_lock(&context->rate_lock);
     uint64_t bytes = shared_rate_room(&context->rate, &qp->rate_turn, queued, first, now);
     pthread_mutex_unlock(&context->rate_lock);
@@ -166,10 +166,10 @@ static void hold(struct sdr_qp *qp, uint32_t channel, enum lh_limit limit, lh_ti
     }
     uint64_t ahead = bytes_ahead(qp, channel);
     lh_time until = rate_control_ready(&qp->rate, limit, now, lh_sdr_send_queued_bytes(qp), ahead);
-    until = lh_most(until, qp->rate_turn.at_ns);
+    until = lh_max(until, qp->rate_turn.at_ns);
     if (ahead > 0) {
-        until = lh_most(until, now + (LATE_NS << own->waits));
-        own->waits = (uint32_t)lh_least(own->waits + 1, LATE_DOUBLES_MAX);
+        until = lh_max(until, now + (LATE_NS << own->waits));
+        own->waits = (uint32_t)lh_min(own->waits + 1, LATE_DOUBLES_MAX);
     }
     qp_note_pace(qp);
     atomic_store_explicit(&own->paced_bps, qp->rate.pacer.rate_bps, memory_order_relaxed);

@@ -383,18 +383,18 @@ uint64_t lh_sdr_send_queued_bytes(struct sdr_qp *qp)
 
 uint64_t sdr_qp_send_unsent_bytes(struct sdr_qp *qp)
 {
-    uint64_t queued = lh_sdr_send_queued_bytes(qp), most = 0;
+    uint64_t queued = lh_sdr_send_queued_bytes(qp), maximum = 0;
     if (queued == 0 || qp->channel_count == 1)
         return queued;
     qp_lock(qp);
     for (uint32_t c = 0; c < qp->channel_count; c++) {
         uint64_t before;
         if (send_channel_waits(&qp->channels[c].sends, &before))
-            most = lh_most(most, qp->payload_posted - before);
+            maximum = lh_max(maximum, qp->payload_posted - before);
     }
     qp_unlock(qp);
     /* What a channel has just taken has not left before it counts there. */
-    return lh_most(most, lh_sdr_send_queued_bytes(qp));
+    return lh_max(maximum, lh_sdr_send_queued_bytes(qp));
 }
 
 lh_time lh_sdr_send_left_ns(struct sdr_qp *qp)

@@ -21,10 +21,10 @@
 
 #define DRAIN_MAX_NS (5 * LH_NS_PER_S)
 
-static uint32_t power_of_two(uint32_t at_least)
+static uint32_t power_of_two(uint32_t at_min)
 {
     uint32_t power = 1;
-    while (power < at_least)
+    while (power < at_min)
         power *= 2;
     return power;
 }
@@ -72,7 +72,7 @@ static struct sdr_qp *allocate_qp(struct sdr_context *context, const struct qp_p
     pthread_mutex_init(&qp->driver_lock, NULL);
     pthread_mutex_init(&qp->pacer_lock, NULL);
     qp->free_count = slots;
-    qp->sends.most = 2 * slots + 16; /* some are injected and not polled yet */
+    qp->sends.maximum = 2 * slots + 16; /* some are injected and not polled yet */
     qp->path.challenges = store_take(store, PATH_CHALLENGES_BYTES);
     message_table_init(&qp->table, &plan->shape, NULL);
     cts_announcer_init(&qp->announcer, window);
@@ -249,7 +249,7 @@ static void drain_link(struct sdr_qp *qp)
         }
         if (next == LH_TIME_NEVER || (next > now && next - now > longest))
             return;
-        lh_time span = lh_least(lh_left(next, now), end - now);
+        lh_time span = lh_min(lh_sub_sat(next, now), end - now);
         struct timespec pause = {(time_t)(span / LH_NS_PER_S), (long)(span % LH_NS_PER_S)};
         nanosleep(&pause, NULL);
         now = ops->now(qp->endpoint->fabric);
@@ -386,7 +386,7 @@ int lh_sdr_qp_connect(struct sdr_qp *qp, const void *remote_qp_info)
     if (!error) {
         keep_peer(qp, &peer);
         qp->path.ping_at = 0;
-        qp_join_keepers(qp);
+        qp_join_keepalive_group(qp);
         atomic_store(&qp->connected, true);
     }
     qp_gates_leave(qp);

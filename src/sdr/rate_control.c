@@ -101,12 +101,12 @@ static uint64_t rate_of(uint64_t bytes, lh_time span_ns)
 /* Drops of one pause are reported in two spans, maybe. */
 static void end_span(struct read_rate *rate, uint64_t bps, bool dropped)
 {
-    rate->best_bps = lh_most(rate->best_bps, bps);
+    rate->best_bps = lh_max(rate->best_bps, bps);
     if (dropped && !rate->dropped_before)
-        rate->receiver_bps = lh_most(bps, 1);
+        rate->receiver_bps = lh_max(bps, 1);
     else if (dropped || rate->dropped_before)
-        rate->receiver_bps = lh_most(rate->receiver_bps, bps);
-    else if (lh_left(bps, rate->receiver_bps) > rate->receiver_bps / FASTER)
+        rate->receiver_bps = lh_max(rate->receiver_bps, bps);
+    else if (lh_sub_sat(bps, rate->receiver_bps) > rate->receiver_bps / FASTER)
         rate->receiver_bps = 0;
     rate->dropped_before = dropped;
 }
@@ -118,8 +118,8 @@ void read_rate_note(struct read_rate *rate, uint64_t arrived_bytes, uint64_t dro
     uint64_t bps = rate_of(arrived_bytes - rate->since_bytes, span_ns);
     bool dropped = dropped_packets > rate->since_dropped, first = rate->since_ns == 0;
     if (dropped && rate->receiver_bps == 0)
-        rate->receiver_bps = first ? 1 : lh_most(bps, 1);
-    if (!first && span_ns < lh_most(READ_RATE_ROUNDS * rtt_ns, READ_RATE_LEAST_NS))
+        rate->receiver_bps = first ? 1 : lh_max(bps, 1);
+    if (!first && span_ns < lh_max(READ_RATE_ROUNDS * rtt_ns, READ_RATE_MIN_NS))
         return;
     if (!first)
         end_span(rate, bps, dropped);
@@ -140,7 +140,7 @@ void read_rate_note(struct read_rate *rate, uint64_t arrived_bytes, uint64_t dro
 #define BURST_PACKETS    2u
 #define ARREARS_SHARE    16u /* of a round trip */
 #define ARREARS_MAX_NS   (2 * LH_NS_PER_MS)
-#define TOLD_ARREARS_NS  LH_NS_PER_MS /* likewise, where the rate is told */
+#define GIVEN_ARREARS_NS LH_NS_PER_MS /* likewise, where the rate is told */
 #define SILENCE_OVERDUES 4u
 #define SILENCE_MIN_NS   (10 * LH_NS_PER_MS) /* the peer's host may not have run for so long */
 /* What is in flight there waits in the peer's sockets: counted as lost too early, as much comes to it again.
@@ -166,11 +166,11 @@ static uint64_t bytes_in(uint64_t rate_bps, lh_time span_ns)
 /* What leaves at once. */
 static uint64_t burst_of(const struct rate_control *rate, uint64_t rate_bps)
 {
-    uint64_t least = (uint64_t)BURST_PACKETS * rate->path.mtu_bytes;
+    uint64_t minimum = (uint64_t)BURST_PACKETS * rate->path.mtu_bytes;
     uint64_t wanted = rate->decision.burst_bytes;
     if (wanted == 0)
-        wanted = lh_least(bytes_in(rate_bps, RATE_BURST_SPAN_NS), RATE_BURST_MAX);
-    return lh_most(wanted, least);
+        wanted = lh_min(bytes_in(rate_bps, RATE_BURST_SPAN_NS), RATE_BURST_MAX);
+    return lh_max(wanted, minimum);
 }
 
 void rate_control_init(struct rate_control *rate, uint64_t rate_bps, uint32_t mtu_bytes)
@@ -180,8 +180,8 @@ void rate_control_init(struct rate_control *rate, uint64_t rate_bps, uint32_t mt
     if (rate_bps == 0)
         return;
     rate->burst_bytes = burst_of(rate, rate_bps);
-    uint64_t arrears = lh_least(bytes_in(rate_bps, TOLD_ARREARS_NS), RATE_BURST_MAX);
-    pacer_init(&rate->pacer, rate_bps, lh_most(arrears, rate->burst_bytes));
+    uint64_t arrears = lh_min(bytes_in(rate_bps, GIVEN_ARREARS_NS), RATE_BURST_MAX);
+    pacer_init(&rate->pacer, rate_bps, lh_max(arrears, rate->burst_bytes));
 }
 
 void rate_control_init_controlled(struct rate_control *rate, const struct lh_congestion *controller,
@@ -195,23 +195,22 @@ void rate_control_init_controlled(struct rate_control *rate, const struct lh_con
 
 static void take_measured(struct rate_control *rate, const struct rate_path *measured)
 {
-    rate->least_rtt_ns = measured->minimum_ns;
+    rate->min_rtt_ns = measured->minimum_ns;
     rate->overdue_ns = measured->overdue_ns;
-    rate->flight.reordering_ns = lh_most(measured->reordering_ns, REORDERING_MIN_NS);
+    rate->flight.reordering_ns = lh_max(measured->reordering_ns, REORDERING_MIN_NS);
 }
 
 /* What may be made up for when the worker did not run in time: little against what the path's queue takes. */
 static uint64_t arrears_of(const struct rate_control *rate, uint64_t rate_bps)
 {
-    lh_time span_ns = lh_least(rate->least_rtt_ns / ARREARS_SHARE, ARREARS_MAX_NS);
-    return lh_most(rate->burst_bytes, rate->decision.burst_bytes ? 0 : bytes_in(rate_bps, span_ns));
+    lh_time span_ns = lh_min(rate->min_rtt_ns / ARREARS_SHARE, ARREARS_MAX_NS);
+    return lh_max(rate->burst_bytes, rate->decision.burst_bytes ? 0 : bytes_in(rate_bps, span_ns));
 }
 
 /* A delay that is emulated makes a network of it. */
 static bool is_local(const struct rate_control *rate)
 {
-    return rate->same_host && rate->least_rtt_ns < RATE_HOST_SHARE_NS &&
-           rate->receiver_packets != UINT64_MAX;
+    return rate->same_host && rate->min_rtt_ns < RATE_HOST_SHARE_NS && rate->receiver_packets != UINT64_MAX;
 }
 
 static void decide(struct rate_control *rate, lh_time now)
@@ -221,12 +220,12 @@ static void decide(struct rate_control *rate, lh_time now)
         rate->decision.rate_bps = LH_RATE_NONE;
         rate->decision.window_bytes = UINT64_MAX;
     }
-    uint64_t rate_bps = lh_least(rate->decision.rate_bps, rate->path.rate_max_bps);
-    rate_bps = lh_most(lh_least(rate_bps, rate->drain_bps), 1);
+    uint64_t rate_bps = lh_min(rate->decision.rate_bps, rate->path.rate_max_bps);
+    rate_bps = lh_max(lh_min(rate_bps, rate->drain_bps), 1);
     if (rate_bps == LH_RATE_NONE)
         rate_bps = 0;
     else
-        rate_bps = lh_least(rate_bps, RATE_MAX_BPS);
+        rate_bps = lh_min(rate_bps, RATE_MAX_BPS);
     rate->burst_bytes = burst_of(rate, rate_bps);
     pacer_change(&rate->pacer, now, rate_bps, arrears_of(rate, rate_bps));
 }
@@ -244,8 +243,8 @@ void rate_control_start(struct rate_control *rate, const struct lh_congestion_pa
     assert(rate->controller && !rate->started && path->mtu_bytes > 0);
     rate->path = *path;
     if (receiver_bytes > 0)
-        rate->receiver_packets = lh_most(receiver_bytes / RECEIVER_SHARE / path->mtu_bytes, RECEIVER_MIN);
-    rate->receiver_most = rate->receiver_packets;
+        rate->receiver_packets = lh_max(receiver_bytes / RECEIVER_SHARE / path->mtu_bytes, RECEIVER_MIN);
+    rate->receiver_max = rate->receiver_packets;
     memcpy(rate->params, params, sizeof rate->params);
     rate->started = true;
     take_measured(rate, measured);
@@ -257,7 +256,7 @@ bool rate_control_on_measured(struct rate_control *rate, const struct rate_path 
     lh_time known_ns = rate->path.rtt_ns;
     if (rate->delays.minimum_ns !=
         0) /* the controller knows what packets took: less than half is worth it */
-        known_ns = lh_least(known_ns, rate->delays.minimum_ns) / 2;
+        known_ns = lh_min(known_ns, rate->delays.minimum_ns) / 2;
     take_measured(rate, measured);
     if (!rate->started || measured->minimum_ns == 0 || (known_ns != 0 && measured->minimum_ns >= known_ns))
         return false;
@@ -282,7 +281,7 @@ static uint64_t bytes_in_flight(const struct rate_control *rate)
 /* Packets that are on the path, and not at either host, when it is full. */
 static uint64_t packets_on_path(const struct rate_control *rate)
 {
-    lh_time rtt_ns = rate->least_rtt_ns;
+    lh_time rtt_ns = rate->min_rtt_ns;
     if (rtt_ns <= RATE_HOST_SHARE_NS || rate->no_path)
         return 0;
     lh_time path_ns = rtt_ns - RATE_HOST_SHARE_NS;
@@ -300,7 +299,7 @@ static uint64_t window_now(const struct rate_control *rate)
     uint64_t window = rate->decision.window_bytes;
     if (rate->decision.window_is_exact)
         return window;
-    held = lh_least(held, rate->flight.arrived_bytes);
+    held = lh_min(held, rate->flight.arrived_bytes);
     return window < UINT64_MAX - held ? window + held : UINT64_MAX;
 }
 
@@ -314,19 +313,19 @@ static void bound_bytes(struct rate_room *room, uint64_t bytes, enum lh_limit li
 
 static void bound_packets(struct rate_room *room, uint64_t packets, uint32_t mtu, enum lh_limit limit)
 {
-    room->packets = lh_least(room->packets, packets);
+    room->packets = lh_min(room->packets, packets);
     if (packets < UINT64_MAX / mtu)
         bound_bytes(room, packets * mtu, limit);
 }
 
 static uint64_t receiver_room(const struct rate_control *rate)
 {
-    uint64_t most = rate->receiver_packets;
-    if (most == UINT64_MAX)
+    uint64_t maximum = rate->receiver_packets;
+    if (maximum == UINT64_MAX)
         return UINT64_MAX;
     if (is_local(rate)) /* where no controller starts slowly */
-        most = lh_least(most, RECEIVER_FIRST + rate->flight.arrived_packets);
-    return lh_left(most + packets_on_path(rate), packets_in_flight(rate));
+        maximum = lh_min(maximum, RECEIVER_FIRST + rate->flight.arrived_packets);
+    return lh_sub_sat(maximum + packets_on_path(rate), packets_in_flight(rate));
 }
 
 struct rate_room rate_control_room(const struct rate_control *rate, lh_time now)
@@ -339,22 +338,22 @@ struct rate_room rate_control_room(const struct rate_control *rate, lh_time now)
     if (!rate->started || (rate->silent && !none))
         return (struct rate_room){0, 0, LH_LIMIT_WINDOW};
     /* When nothing is in flight a packet may leave, or nothing would ever move. */
-    uint64_t least = none ? rate->path.mtu_bytes : 0;
-    bound_bytes(&room, lh_most(lh_left(window_now(rate), in_flight), least), LH_LIMIT_WINDOW);
-    bound_bytes(&room, lh_most(lh_left(rate->path.window_max_bytes, in_flight), least),
+    uint64_t minimum = none ? rate->path.mtu_bytes : 0;
+    bound_bytes(&room, lh_max(lh_sub_sat(window_now(rate), in_flight), minimum), LH_LIMIT_WINDOW);
+    bound_bytes(&room, lh_max(lh_sub_sat(rate->path.window_max_bytes, in_flight), minimum),
                 LH_LIMIT_USER_WINDOW);
     bound_packets(&room, receiver_room(rate), rate->path.mtu_bytes, LH_LIMIT_RECEIVER);
     if (rate->silent)
         bound_packets(&room, 1, rate->path.mtu_bytes, LH_LIMIT_WINDOW);
     /* A packet without credit asks again: the report that granted more may have been lost. */
     uint64_t sent = rate->flight.sent_bytes + rate->reserved_bytes;
-    bound_bytes(&room, lh_most(lh_left(rate->decision.total_bytes, sent), least), LH_LIMIT_CREDIT);
+    bound_bytes(&room, lh_max(lh_sub_sat(rate->decision.total_bytes, sent), minimum), LH_LIMIT_CREDIT);
     return room;
 }
 
 uint64_t rate_control_reach(const struct rate_control *rate, const struct rate_room *room)
 {
-    return rate->passed_bytes + lh_least(room->bytes, REACH_MAX);
+    return rate->passed_bytes + lh_min(room->bytes, REACH_MAX);
 }
 
 lh_time rate_control_ready(const struct rate_control *rate, enum lh_limit limit, lh_time now,
@@ -364,7 +363,7 @@ lh_time rate_control_ready(const struct rate_control *rate, enum lh_limit limit,
         return LH_TIME_NEVER;
     /* Half a burst: a worker that wakes for each packet does nothing else. An empty packet waits, too, while
      * nothing may leave. */
-    uint64_t wanted = lh_most(lh_least(rate->burst_bytes / 2, queued_bytes), 1);
+    uint64_t wanted = lh_max(lh_min(rate->burst_bytes / 2, queued_bytes), 1);
     return pacer_ready(&rate->pacer, now, ahead_bytes + wanted);
 }
 
@@ -433,42 +432,42 @@ void rate_control_on_sent(struct rate_control *rate, uint64_t bytes, uint64_t qu
 /* ---- reports, time ----------------------------------------------------------------------------------- */
 
 /* A round trip's worth that even the smallest socket holds. */
-static uint64_t drain_least_bps(const struct rate_control *rate)
+static uint64_t drain_min_bps(const struct rate_control *rate)
 {
     wide bits = (wide)RECEIVER_MIN * rate->path.mtu_bytes * BITS_PER_BYTE * LH_NS_PER_S;
-    return (uint64_t)(bits / (rate->least_rtt_ns + RATE_HOST_SHARE_NS));
+    return (uint64_t)(bits / (rate->min_rtt_ns + RATE_HOST_SHARE_NS));
 }
 
 /* The receiver's kernel had no room: from now on at most what the receiver reads, and less at once. One cut a
  * round trip. */
 static void on_drops(struct rate_control *rate, const struct lh_congestion_feedback *feedback)
 {
-    if (feedback->now < rate->drained_ns + rate->least_rtt_ns + RATE_HOST_SHARE_NS)
+    if (feedback->now < rate->drained_ns + rate->min_rtt_ns + RATE_HOST_SHARE_NS)
         return;
     uint64_t rate_bps = rate->pacer.rate_bps ? rate->pacer.rate_bps : RATE_MAX_BPS;
     uint64_t read_bps = feedback->rate_bps ? feedback->rate_bps : rate_bps / 2;
     /* A host that did not run for a minute reads fast again when it does; and it may say what it likes. */
-    uint64_t least_bps = lh_most(rate->pacer.rate_bps / DRAIN_CUT_MAX, drain_least_bps(rate));
-    rate->drain_bps = lh_most(lh_least(read_bps, rate_bps), least_bps);
+    uint64_t min_bps = lh_max(rate->pacer.rate_bps / DRAIN_CUT_MAX, drain_min_bps(rate));
+    rate->drain_bps = lh_max(lh_min(read_bps, rate_bps), min_bps);
     rate->drained_ns = feedback->now;
     if (rate->receiver_packets != UINT64_MAX)
-        rate->receiver_packets = lh_most(rate->receiver_packets - rate->receiver_packets / 4, RECEIVER_MIN);
+        rate->receiver_packets = lh_max(rate->receiver_packets - rate->receiver_packets / 4, RECEIVER_MIN);
     rate->receiver_ns = feedback->now;
 }
 
 /* Slowly back: a pause of the receiver, or somebody else's packets, may have been all that it was. */
 static void raise_receiver(struct rate_control *rate, lh_time now)
 {
-    if (rate->receiver_packets >= rate->receiver_most || now < rate->receiver_ns + RECEIVER_RISE_NS)
+    if (rate->receiver_packets >= rate->receiver_max || now < rate->receiver_ns + RECEIVER_RISE_NS)
         return;
     rate->receiver_packets += rate->receiver_packets / RECEIVER_RISE + 1;
-    rate->receiver_packets = lh_least(rate->receiver_packets, rate->receiver_most);
+    rate->receiver_packets = lh_min(rate->receiver_packets, rate->receiver_max);
     rate->receiver_ns = now;
 }
 
 static void raise_drain(struct rate_control *rate, lh_time now)
 {
-    if (rate->drain_bps == LH_RATE_NONE || now < rate->drained_ns + rate->least_rtt_ns + RATE_HOST_SHARE_NS)
+    if (rate->drain_bps == LH_RATE_NONE || now < rate->drained_ns + rate->min_rtt_ns + RATE_HOST_SHARE_NS)
         return;
     rate->drain_bps += rate->drain_bps / DRAIN_RISE + 1;
     rate->drained_ns = now;
@@ -484,7 +483,7 @@ bool rate_control_on_report(struct rate_control *rate, const struct flight_repor
         return false;
     rate_control_on_measured(rate, measured, now);
     uint64_t arrived = rate->flight.arrived_packets;
-    bool news = flight_on_report(&rate->flight, report, rate->least_rtt_ns, now, &feedback);
+    bool news = flight_on_report(&rate->flight, report, rate->min_rtt_ns, now, &feedback);
     if (!news && notifications == 0)
         return false;
     if (rate->flight.arrived_packets > arrived) {
@@ -495,8 +494,8 @@ bool rate_control_on_report(struct rate_control *rate, const struct flight_repor
         delay_log_add(&rate->delays, feedback.rtt_ns);
     feedback.notifications = notifications;
     rate->marked_bytes += feedback.marked_bytes;
-    read_rate_note(&rate->read, rate->flight.arrived_bytes, rate->flight.dropped_packets,
-                   rate->least_rtt_ns, now);
+    read_rate_note(&rate->read, rate->flight.arrived_bytes, rate->flight.dropped_packets, rate->min_rtt_ns,
+                   now);
     if (feedback.dropped_bytes > 0) {
         on_drops(rate, &feedback);
     } else {
@@ -511,8 +510,8 @@ bool rate_control_on_report(struct rate_control *rate, const struct flight_repor
 lh_time rate_control_silence_ns(const struct rate_control *rate)
 {
     lh_time silence = rate->overdue_ns ? SILENCE_OVERDUES * rate->overdue_ns : SILENCE_UNKNOWN_NS;
-    lh_time least_ns = rate->no_path && rate->probes == 0 ? SILENCE_NO_PATH_NS : SILENCE_MIN_NS;
-    return lh_most(silence, least_ns) << lh_least(rate->probes, SILENCE_DOUBLES_MAX);
+    lh_time min_ns = rate->no_path && rate->probes == 0 ? SILENCE_NO_PATH_NS : SILENCE_MIN_NS;
+    return lh_max(silence, min_ns) << lh_min(rate->probes, SILENCE_DOUBLES_MAX);
 }
 
 bool rate_control_on_time(struct rate_control *rate, lh_time now)
@@ -642,21 +641,21 @@ static uint64_t shared_rate_bytes_in(uint64_t rate_bps, lh_time span_ns)
 
 void shared_rate_init(struct shared_rate *rate, uint64_t rate_bps)
 {
-    uint64_t turn = lh_least(shared_rate_bytes_in(rate_bps, TURN_NS), SHARED_RATE_TURN_MAX);
-    uint64_t arrears = lh_least(shared_rate_bytes_in(rate_bps, ARREARS_NS), ARREARS_MAX);
-    *rate = (struct shared_rate){.turn_bytes = lh_most(turn, SHARED_RATE_TURN_MIN)};
-    pacer_init(&rate->pacer, rate_bps, lh_most(arrears, rate->turn_bytes));
+    uint64_t turn = lh_min(shared_rate_bytes_in(rate_bps, TURN_NS), SHARED_RATE_TURN_MAX);
+    uint64_t arrears = lh_min(shared_rate_bytes_in(rate_bps, ARREARS_NS), ARREARS_MAX);
+    *rate = (struct shared_rate){.turn_bytes = lh_max(turn, SHARED_RATE_TURN_MIN)};
+    pacer_init(&rate->pacer, rate_bps, lh_max(arrears, rate->turn_bytes));
 }
 
 static void reserve(struct shared_rate *rate, struct rate_turn *turn, uint64_t bytes, uint64_t waiting,
                     lh_time now)
 {
-    uint64_t start = lh_most(turn->ended, lh_left(rate->virtual_bytes, rate->turn_bytes));
+    uint64_t start = lh_max(turn->ended, lh_sub_sat(rate->virtual_bytes, rate->turn_bytes));
     bool passes = start < rate->virtual_bytes && waiting <= SHARED_RATE_SMALL;
     turn->at_ns = passes ? now : pacer_ready(&rate->pacer, now, bytes);
     turn->bytes += bytes;
     turn->ended = start + bytes;
-    rate->virtual_bytes = lh_most(rate->virtual_bytes, start);
+    rate->virtual_bytes = lh_max(rate->virtual_bytes, start);
     pacer_on_sent(&rate->pacer, now, bytes);
 }
 
@@ -664,10 +663,10 @@ uint64_t shared_rate_room(struct shared_rate *rate, struct rate_turn *turn, uint
                           uint64_t first, lh_time now)
 {
     assert(shared_rate_is_on(rate) && first <= rate->turn_bytes);
-    uint64_t least = lh_most(first, 1); /* an empty packet counts, too */
-    if (turn->bytes < least) {
-        uint64_t more = lh_least(lh_left(waiting, turn->bytes), rate->turn_bytes);
-        reserve(rate, turn, lh_most(more, least - turn->bytes), waiting, now);
+    uint64_t minimum = lh_max(first, 1); /* an empty packet counts, too */
+    if (turn->bytes < minimum) {
+        uint64_t more = lh_min(lh_sub_sat(waiting, turn->bytes), rate->turn_bytes);
+        reserve(rate, turn, lh_max(more, minimum - turn->bytes), waiting, now);
     }
     return turn->at_ns <= now ? turn->bytes : 0;
 }

@@ -108,8 +108,8 @@ static inline lh_time limits_ns(const struct limits *limits, enum lh_limit limit
  * path's. So what it read then stays its rate until it has read more.
  */
 
-#define READ_RATE_ROUNDS   8u
-#define READ_RATE_LEAST_NS (100 * LH_NS_PER_MS) /* what hosts hold back for a while is little against it */
+#define READ_RATE_ROUNDS 8u
+#define READ_RATE_MIN_NS (100 * LH_NS_PER_MS) /* what hosts hold back for a while is little against it */
 
 /* All zero: nothing noted yet. */
 struct read_rate {
@@ -148,12 +148,12 @@ struct rate_control {
     uint64_t reserved_packets; /* being given to the fabric */
     uint64_t reserved_bytes;
     uint64_t receiver_packets; /* that the peer's sockets hold, with a reserve; UINT64_MAX: no limit */
-    uint64_t receiver_most;    /* as it said; fewer are used once it had to drop */
+    uint64_t receiver_max;     /* as it said; fewer are used once it had to drop */
     lh_time receiver_ns;       /* when receiver_packets changed last */
     uint64_t drain_bps;        /* what the receiver reads, once it had to drop; LH_RATE_NONE: no limit */
     lh_time drained_ns;        /* when that changed last */
     struct read_rate read;
-    lh_time least_rtt_ns;
+    lh_time min_rtt_ns;
     lh_time overdue_ns;
     struct delay_log delays;
     uint64_t marked_bytes; /* in all */

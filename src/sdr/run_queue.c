@@ -24,7 +24,7 @@ void turns_enter(struct turn_order *turns, struct turn *turn)
 {
     if (turn->start.place == 0)
         due_heap_set(&turns->waiting, &turn->start,
-                     lh_most(turn->ended, lh_left(turns->now, TURNS_CREDIT)));
+                     lh_max(turn->ended, lh_sub_sat(turns->now, TURNS_CREDIT)));
 }
 
 void turns_leave(struct turn_order *turns, struct turn *turn)
@@ -38,7 +38,7 @@ struct turn *turns_next(struct turn_order *turns)
     if (!turn)
         return NULL;
     turn->ended = turn->start.at_ns;
-    turns->now = lh_most(turns->now, turn->ended);
+    turns->now = lh_max(turns->now, turn->ended);
     return turn;
 }
 

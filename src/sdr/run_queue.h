@@ -132,7 +132,7 @@ static inline bool run_entry_begin(struct run_entry *entry)
  * In which order a worker serves the channels of a QP. Pure.
  *
  * Where a pace lets little out, packets leave in the order of their posts, over all channels: the receiver
- * takes what is overtaken for lost. So the channel whose next packet was posted first is served first, and
+ * takes what is reordered for lost. So the channel whose next packet was posted first is served first, and
  * sends only what was posted before the next packet of every other channel. A channel that its fabric blocks
  * holds up nobody.
  */

@@ -67,7 +67,7 @@ void context_remove_qp(struct sdr_context *context, struct sdr_qp *qp)
     context->qps[qp->place] = context->qps[--context->qp_count];
     context->qps[qp->place]->place = qp->place;
     round_remove_qp(context, qp);
-    qp_leave_keepers(qp);
+    qp_leave_keepalive_group(qp);
     gates_leave(context);
     pthread_mutex_unlock(&context->lock);
 }
@@ -172,7 +172,7 @@ static void free_context(struct sdr_context *context)
     pthread_mutex_destroy(&context->lock);
     pthread_mutex_destroy(&context->memory_lock);
     pthread_mutex_destroy(&context->rate_lock);
-    keepers_destroy(&context->keepers);
+    keepalive_table_destroy(&context->keepalive_table);
     pthread_mutex_destroy(&context->paths_lock);
     free(context->workers);
     free(context->qps);
@@ -210,7 +210,7 @@ static struct sdr_context *allocate_context(const struct lh_context_attr *attr, 
     pthread_mutex_init(&context->lock, NULL);
     pthread_mutex_init(&context->memory_lock, NULL);
     pthread_mutex_init(&context->rate_lock, NULL);
-    keepers_init(&context->keepers);
+    keepalive_table_init(&context->keepalive_table);
     pthread_mutex_init(&context->paths_lock, NULL);
     store_init(&context->store, UINT64_MAX);
     context->qps_max = qps_max;

@@ -3,7 +3,7 @@
  *
  * Locks, in the order in which they may be taken: context->lock, the gates of the workers in ascending
  * order, qp->driver_lock, qp->lock, the gates of a QP's channels in ascending order, and inmost
- * qp->pacer_lock, memory_lock, the lock of the keepers and those of the workers' queues. A worker holds its
+ * qp->pacer_lock, memory_lock, the lock of the keepalive groups and those of the workers' queues. A worker holds its
  * own gate while it serves QPs; so what runs in its round, such as a driver's step, can neither create nor
  * destroy a QP.
  *
@@ -39,7 +39,7 @@ struct sdr_context {
     uint32_t memory_count;
     uint32_t memory_keys; /* the newest key that was given out */
     pthread_mutex_t memory_lock;
-    struct keepers keepers;
+    struct keepalive_table keepalive_table;
     struct known_paths paths; /* under paths_lock */
     pthread_mutex_t paths_lock;
     struct store store;      /* that QPs take from while they are used, and the layer above */

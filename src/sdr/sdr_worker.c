@@ -211,14 +211,14 @@ static bool serve(struct worker *worker, struct run_entry *entry, uint32_t count
     bool polled = !run_entry_begin(entry);
     if (polled && !poll_arrivals(worker, qp, count, now, cost))
         return false;
-    bool heard = worker->index == 0 && control_messages(qp) != before;
-    bool moved = (polled && heard && qp_control_deliver(qp, now)) ||
+    bool received = worker->index == 0 && control_messages(qp) != before;
+    bool moved = (polled && received && qp_control_deliver(qp, now)) ||
                  serve_all(worker, entry, count, polled, now, cost);
     *cost += worker->index == 0 ? (control_messages(qp) - before) * TURNS_CONTROL : 0;
     if (!moved)
         return false;
     entry->moved_ns = now;
-    rest_on_busy(&worker->rest, atomic_load_explicit(&qp->rest_ns, memory_order_relaxed), now);
+    coalesce_on_busy(&worker->coalesce, atomic_load_explicit(&qp->coalesce_ns, memory_order_relaxed), now);
     return true;
 }
 
@@ -349,12 +349,12 @@ static void request_short_slice(void)
 }
 
 /* 0: none of the QPs that were busy lately allows a rest. */
-static lh_time rest_of(struct worker *worker, lh_time now)
+static lh_time remaining_of(struct worker *worker, lh_time now)
 {
     gate_enter_round(&worker->gate);
-    lh_time rest_ns = rest_of_all(&worker->rest, now);
+    lh_time coalesce_ns = coalesce_of_all(&worker->coalesce, now);
     gate_leave(&worker->gate);
-    return rest_ns;
+    return coalesce_ns;
 }
 
 /* A rest ends when another thread wakes the worker, any other sleep when a socket is readable, too. */
@@ -397,12 +397,12 @@ static void *worker_main(void *argument)
             rested = false;
             continue;
         }
-        lh_time rest_ns = rest_of(worker, now);
-        if (next <= now || (rest_ns == 0 && !spin_is_over(&spin, now)))
+        lh_time coalesce_ns = remaining_of(worker, now);
+        if (next <= now || (coalesce_ns == 0 && !spin_is_over(&spin, now)))
             continue;
         spin_on_sleep(&spin);
-        bool rests = rest_ns > 0 && !rested;
-        sleep_until(worker, rests, now, rests && next > now + rest_ns ? now + rest_ns : next);
+        bool rests = coalesce_ns > 0 && !rested;
+        sleep_until(worker, rests, now, rests && next > now + coalesce_ns ? now + coalesce_ns : next);
         rested = rests;
     }
     return NULL;
@@ -417,7 +417,7 @@ void worker_init(struct worker *worker, struct sdr_context *context, uint32_t in
     run_queue_init(&worker->queue, places, context->qps_max);
     turns_init(&worker->turns, places + context->qps_max, context->qps_max);
     watch_init(&worker->watch);
-    rest_lately_init(&worker->rest);
+    coalesce_recent_init(&worker->coalesce);
 }
 
 void worker_free(struct worker *worker)

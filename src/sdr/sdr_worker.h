@@ -38,7 +38,7 @@ struct worker {
     bool moved;         /* anything, in the last round */
     uint32_t following; /* entries with descriptors that the next round serves in any case */
     lh_time looked_ns;  /* at the descriptors */
-    struct rest_lately rest;
+    struct coalesce_recent coalesce;
 };
 
 /* What a round needs, with or without a thread. places: twice qps_max of the context, the caller's. */

@@ -85,7 +85,7 @@ void send_channel_post(struct send_channel *channel, const struct send_range *ra
 static uint64_t bytes_before(const struct send_shape *shape, const struct send_range *range,
                              uint32_t cursor)
 {
-    return lh_least((uint64_t)cursor * shape->mtu_bytes, range->bytes);
+    return lh_min((uint64_t)cursor * shape->mtu_bytes, range->bytes);
 }
 
 static uint32_t packet_bytes(const struct send_shape *shape, const struct send_range *range,
@@ -101,7 +101,7 @@ static uint32_t own_run(const struct send_shape *shape, const struct send_range 
     if (shape->channels == 1)
         return left;
     uint32_t stripe = shape->stripe_packets;
-    return (uint32_t)lh_least(stripe - (range->first + cursor) % stripe, left);
+    return (uint32_t)lh_min(stripe - (range->first + cursor) % stripe, left);
 }
 
 static struct fabric_write write_of(const struct send_shape *shape, const struct send_range *range,
@@ -170,8 +170,8 @@ static struct send_place place_of(const struct send_shape *shape, const struct s
 static bool ends_after(const struct send_shape *shape, const struct send_range *range, uint32_t cursor,
                        uint64_t until)
 {
-    uint64_t most = range->before + ((uint64_t)cursor + 1) * shape->mtu_bytes;
-    return (int64_t)(most - until) > 0 && (int64_t)(place_of(shape, range, cursor).end - until) > 0;
+    uint64_t maximum = range->before + ((uint64_t)cursor + 1) * shape->mtu_bytes;
+    return (int64_t)(maximum - until) > 0 && (int64_t)(place_of(shape, range, cursor).end - until) > 0;
 }
 
 uint32_t send_channel_peek(struct send_channel *channel, const struct send_shape *shape, uint32_t index,
@@ -259,7 +259,7 @@ uint64_t send_channel_take(struct send_channel *channel, const struct send_shape
         (void)more;
         pass(channel, at);
         const struct send_range *range = range_at(channel, at.next);
-        run = (uint32_t)lh_least(own_run(shape, range, at.cursor), count);
+        run = (uint32_t)lh_min(own_run(shape, range, at.cursor), count);
         bytes += bytes_before(shape, range, at.cursor + run) - bytes_before(shape, range, at.cursor);
         at.cursor += run;
         channel->taken += run;
@@ -350,15 +350,15 @@ static bool is_hasty(const struct cts_announcer *announcer, lh_time overdue_ns)
  * doublings of what was measured then could be minutes. */
 static lh_time next_wait(struct cts_announcer *announcer, lh_time overdue_ns)
 {
-    lh_time least = overdue_ns ? overdue_ns : CTS_FIRST_REPEAT_NS;
-    least = least < SPAN_MAX_NS ? least : SPAN_MAX_NS;
-    lh_time most = lh_most(least << REPEAT_BACKOFF_MAX, announcer->silent_ns / SILENCE_FRACTION);
+    lh_time minimum = overdue_ns ? overdue_ns : CTS_FIRST_REPEAT_NS;
+    minimum = minimum < SPAN_MAX_NS ? minimum : SPAN_MAX_NS;
+    lh_time maximum = lh_max(minimum << REPEAT_BACKOFF_MAX, announcer->silent_ns / SILENCE_FRACTION);
     uint32_t parts = is_hasty(announcer, overdue_ns) ? CTS_HASTE : 1;
     bool patient = overdue_ns != 0 && announcer->waits < CTS_PATIENT_WAITS * parts;
     lh_time wait = announcer->waited_ns;
     if (!patient)
-        wait = wait < most / 2 ? 2 * wait : most;
-    wait = lh_most(wait, patient ? least / parts : least);
+        wait = wait < maximum / 2 ? 2 * wait : maximum;
+    wait = lh_max(wait, patient ? minimum / parts : minimum);
     announcer->waits += overdue_ns != 0;
     announcer->waited_ns = wait;
     announcer->silent_ns += wait;
@@ -379,7 +379,7 @@ static lh_time due_at(struct cts_announcer *announcer, lh_time now, lh_time over
 {
     lh_time sent_ns = announcement_at(announcer, announcer->acked)->sent_ns;
     lh_time due = now + next_wait(announcer, overdue_ns);
-    return overdue_ns ? lh_least(due, lh_most(now, sent_ns + lh_least(overdue_ns, SPAN_MAX_NS))) : due;
+    return overdue_ns ? lh_min(due, lh_max(now, sent_ns + lh_min(overdue_ns, SPAN_MAX_NS))) : due;
 }
 
 bool cts_on_ack(struct cts_announcer *announcer, uint32_t next, lh_time now, lh_time overdue_ns)

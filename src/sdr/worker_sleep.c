@@ -145,148 +145,153 @@ void watch_look(struct watch *watch, struct watch_report *report)
             report->ready[report->count++] = (struct run_entry *)(uintptr_t)events[i].data.u64;
 }
 
-/* ---- keepers --------------------------------------------------------------------------------------- */
+/* ---- keepalive groups ------------------------------------------------------------------------------ */
 
 #define SPREAD 1024u /* moments of an interval at which those may ping that begin together */
 
-void keepers_init(struct keepers *keepers)
+void keepalive_table_init(struct keepalive_table *table)
 {
-    *keepers = (struct keepers){0};
-    pthread_mutex_init(&keepers->lock, NULL);
+    *table = (struct keepalive_table){0};
+    pthread_mutex_init(&table->lock, NULL);
 }
 
-void keepers_destroy(struct keepers *keepers)
+void keepalive_table_destroy(struct keepalive_table *table)
 {
-    pthread_mutex_destroy(&keepers->lock);
+    pthread_mutex_destroy(&table->lock);
 }
 
 /* Peers name their own addresses: they can fill a list, which costs whoever looks through it, and no more. */
-static struct keeper **list_of(struct keepers *keepers, const uint8_t key[KEEPERS_KEY_BYTES])
+static struct keepalive_member **list_of(struct keepalive_table *table,
+                                         const uint8_t key[KEEPALIVE_KEY_BYTES])
 {
     uint64_t hash = 0;
-    for (uint32_t i = 0; i < KEEPERS_KEY_BYTES; i++)
+    for (uint32_t i = 0; i < KEEPALIVE_KEY_BYTES; i++)
         hash = (hash ^ key[i]) * UINT64_C(0x100000001B3);
-    return &keepers->lists[(hash ^ hash >> 32) % KEEPERS_LISTS];
+    return &table->lists[(hash ^ hash >> 32) % KEEPALIVE_LISTS];
 }
 
-static bool same_peer(const struct keeper *one, const struct keeper *other)
+static bool same_peer(const struct keepalive_member *one, const struct keepalive_member *other)
 {
     return memcmp(one->key, other->key, sizeof one->key) == 0;
 }
 
-static struct keeper **tokens_of(struct keepers *keepers, uint32_t token)
+static struct keepalive_member **tokens_of(struct keepalive_table *table, uint32_t token)
 {
-    return &keepers->tokens[token % KEEPERS_TOKENS]; /* this side's own, and random */
+    return &table->tokens[token % KEEPALIVE_TOKENS]; /* this side's own, and random */
 }
 
-static void remove_token(struct keepers *keepers, struct keeper *keeper)
+static void remove_token(struct keepalive_table *table, struct keepalive_member *member)
 {
-    struct keeper **at = tokens_of(keepers, keeper->token);
-    while (*at != keeper) /* bounded by the QPs */
+    struct keepalive_member **at = tokens_of(table, member->token);
+    while (*at != member) /* bounded by the QPs */
         at = &(*at)->next_token;
-    *at = keeper->next_token;
+    *at = member->next_token;
 }
 
-/* Those of one peer follow their keeper. */
-void keepers_add(struct keepers *keepers, struct keeper *keeper, const uint8_t key[KEEPERS_KEY_BYTES])
+/* Those of one peer follow their representative. */
+void keepalive_table_add(struct keepalive_table *table, struct keepalive_member *member,
+                         const uint8_t key[KEEPALIVE_KEY_BYTES])
 {
-    assert(!keeper->listed);
-    memcpy(keeper->key, key, sizeof keeper->key);
-    pthread_mutex_lock(&keepers->lock);
-    struct keeper **list = list_of(keepers, key);
-    struct keeper *before = *list;
-    while (before && !(atomic_load(&before->keeps) && same_peer(before, keeper))) /* bounded by the QPs */
+    assert(!member->listed);
+    memcpy(member->key, key, sizeof member->key);
+    pthread_mutex_lock(&table->lock);
+    struct keepalive_member **list = list_of(table, key);
+    struct keepalive_member *before = *list;
+    while (before && !(atomic_load(&before->keeps) && same_peer(before, member))) /* bounded by the QPs */
         before = before->next;
-    keeper->previous = before;
-    keeper->next = before ? before->next : *list;
-    if (keeper->next)
-        keeper->next->previous = keeper;
+    member->previous = before;
+    member->next = before ? before->next : *list;
+    if (member->next)
+        member->next->previous = member;
     if (before)
-        before->next = keeper;
+        before->next = member;
     else
-        *list = keeper;
-    struct keeper **tokens = tokens_of(keepers, keeper->token);
-    keeper->next_token = *tokens;
-    *tokens = keeper;
-    keeper->alone = true; /* until the next question */
-    keeper->asked = 0;
-    keeper->listed = true;
-    atomic_store(&keeper->keeps, before == NULL);
-    pthread_mutex_unlock(&keepers->lock);
+        *list = member;
+    struct keepalive_member **tokens = tokens_of(table, member->token);
+    member->next_token = *tokens;
+    *tokens = member;
+    member->alone = true; /* until the next question */
+    member->asked = 0;
+    member->listed = true;
+    atomic_store(&member->keeps, before == NULL);
+    pthread_mutex_unlock(&table->lock);
 }
 
-struct keeper *keepers_remove(struct keepers *keepers, struct keeper *keeper)
+struct keepalive_member *keepalive_table_remove(struct keepalive_table *table,
+                                                struct keepalive_member *member)
 {
-    struct keeper *heir = NULL;
-    pthread_mutex_lock(&keepers->lock);
-    if (keeper->listed) {
-        remove_token(keepers, keeper);
-        if (keeper->previous)
-            keeper->previous->next = keeper->next;
+    struct keepalive_member *successor = NULL;
+    pthread_mutex_lock(&table->lock);
+    if (member->listed) {
+        remove_token(table, member);
+        if (member->previous)
+            member->previous->next = member->next;
         else
-            *list_of(keepers, keeper->key) = keeper->next;
-        if (keeper->next)
-            keeper->next->previous = keeper->previous;
-        if (atomic_load(&keeper->keeps) && keeper->next && same_peer(keeper->next, keeper))
-            heir = keeper->next;
-        keeper->listed = false;
-        atomic_store(&keeper->keeps, false);
-        if (heir)
-            atomic_store(&heir->keeps, true);
+            *list_of(table, member->key) = member->next;
+        if (member->next)
+            member->next->previous = member->previous;
+        if (atomic_load(&member->keeps) && member->next && same_peer(member->next, member))
+            successor = member->next;
+        member->listed = false;
+        atomic_store(&member->keeps, false);
+        if (successor)
+            atomic_store(&successor->keeps, true);
     }
-    pthread_mutex_unlock(&keepers->lock);
-    return heir;
+    pthread_mutex_unlock(&table->lock);
+    return successor;
 }
 
 /* ---- who waits --------------------------------------------------------------------------------------- */
 
 /* Many may begin at once: spread over an interval, none of their pings is dropped for the others', again and
  * again. */
-static void spread_pings(struct keeper *keeper, lh_time now)
+static void spread_pings(struct keepalive_member *member, lh_time now)
 {
-    keeper->ping_from = now + atomic_load(&keeper->interval_ns) / SPREAD * (keeper->token % SPREAD);
+    member->ping_from = now + atomic_load(&member->interval_ns) / SPREAD * (member->token % SPREAD);
 }
 
-void keeper_wait(struct keeper *keeper, bool waits, lh_time now)
+void keepalive_member_wait(struct keepalive_member *member, bool waits, lh_time now)
 {
-    if (waits && !keeper->waits)
-        spread_pings(keeper, now);
-    keeper->waits = waits;
+    if (waits && !member->waits)
+        spread_pings(member, now);
+    member->waits = waits;
 }
 
-bool keeper_is_alone(const struct keeper *keeper)
+bool keepalive_member_is_alone(const struct keepalive_member *member)
 {
-    return !keeper->asked_for || keeper->alone || atomic_load(&keeper->keeps);
+    return !member->asked_for || member->alone || atomic_load(&member->keeps);
 }
 
 /* ---- questions --------------------------------------------------------------------------------------- */
 
 /* The next one of that peer. */
-static struct keeper *next_of(struct keepers *keepers, const struct keeper *self, const struct keeper *at)
+static struct keepalive_member *next_of(struct keepalive_table *table, const struct keepalive_member *self,
+                                        const struct keepalive_member *at)
 {
-    pthread_mutex_lock(&keepers->lock);
-    struct keeper *next = at->next && same_peer(at->next, self) ? at->next : NULL;
-    pthread_mutex_unlock(&keepers->lock);
+    pthread_mutex_lock(&table->lock);
+    struct keepalive_member *next = at->next && same_peer(at->next, self) ? at->next : NULL;
+    pthread_mutex_unlock(&table->lock);
     return next;
 }
 
 /* The one with that token and the same peer; NULL: there is none. */
-static struct keeper *find(struct keepers *keepers, const struct keeper *self, uint32_t token)
+static struct keepalive_member *find(struct keepalive_table *table, const struct keepalive_member *self,
+                                     uint32_t token)
 {
-    pthread_mutex_lock(&keepers->lock);
-    struct keeper *at = *tokens_of(keepers, token);
+    pthread_mutex_lock(&table->lock);
+    struct keepalive_member *at = *tokens_of(table, token);
     while (at && !(at->token == token && same_peer(at, self))) /* bounded by the QPs */
         at = at->next_token;
-    pthread_mutex_unlock(&keepers->lock);
+    pthread_mutex_unlock(&table->lock);
     return at;
 }
 
-static bool is_in_time(const struct keeper *self, const struct keeper *other)
+static bool is_in_time(const struct keepalive_member *self, const struct keepalive_member *other)
 {
     return atomic_load(&other->interval_ns) >= atomic_load(&self->interval_ns);
 }
 
-static void leave_alone(struct keepers_question *question, struct keeper *other)
+static void leave_alone(struct keepalive_query *question, struct keepalive_member *other)
 {
     if (other->alone)
         return;
@@ -297,7 +302,7 @@ static void leave_alone(struct keepers_question *question, struct keeper *other)
 }
 
 /* Whether it is asked for. Where both sides wait, the questions of one are enough. */
-static bool judge(struct keepers_question *question, struct keeper *other)
+static bool evaluate(struct keepalive_query *question, struct keepalive_member *other)
 {
     bool in_time = is_in_time(question->self, other);
     lh_time alive_ns = atomic_load(&other->alive_ns);
@@ -314,38 +319,39 @@ static bool judge(struct keepers_question *question, struct keeper *other)
     return in_time && other->asked_for;
 }
 
-struct keepers_question keepers_ask(struct keepers *keepers, struct keeper *self, lh_time now)
+struct keepalive_query keepalive_table_query(struct keepalive_table *table, struct keepalive_member *self,
+                                             lh_time now)
 {
     assert(atomic_load(&self->interval_ns) > 0);
     self->ask_at = now + atomic_load(&self->interval_ns);
-    return (struct keepers_question){.self = self, .at = next_of(keepers, self, self), .now = now};
+    return (struct keepalive_query){.self = self, .at = next_of(table, self, self), .now = now};
 }
 
-uint32_t keepers_fill(struct keepers *keepers, struct keepers_question *question, uint32_t *tokens,
-                      uint32_t room)
+uint32_t keepalive_table_fill_query(struct keepalive_table *table, struct keepalive_query *question,
+                                    uint32_t *tokens, uint32_t room)
 {
     uint32_t count = 0;
     while (question->at && count < room) { /* bounded by the QPs */
-        if (judge(question, question->at))
+        if (evaluate(question, question->at))
             tokens[count++] = question->at->peer_token;
-        question->at = next_of(keepers, question->self, question->at);
+        question->at = next_of(table, question->self, question->at);
     }
     return count;
 }
 
-static void note_alive(const struct keeper *self, struct keeper *other, lh_time now)
+static void note_alive(const struct keepalive_member *self, struct keepalive_member *other, lh_time now)
 {
     other->asked = 0;
     other->alone = !is_in_time(self, other);
     atomic_store(&other->alive_ns, now);
 }
 
-uint32_t keepers_answer(struct keepers *keepers, const struct keeper *self, const uint32_t *asked,
-                        uint32_t count, lh_time now, uint32_t *tokens)
+uint32_t keepalive_table_answer(struct keepalive_table *table, const struct keepalive_member *self,
+                                const uint32_t *asked, uint32_t count, lh_time now, uint32_t *tokens)
 {
     uint32_t found = 0;
     for (uint32_t i = 0; i < count; i++) {
-        struct keeper *other = find(keepers, self, asked[i]);
+        struct keepalive_member *other = find(table, self, asked[i]);
         if (!other)
             continue;
         note_alive(self, other, now); /* who asks for it is there */
@@ -354,11 +360,11 @@ uint32_t keepers_answer(struct keepers *keepers, const struct keeper *self, cons
     return found;
 }
 
-void keepers_on_alive(struct keepers *keepers, const struct keeper *self, const uint32_t *tokens,
-                      uint32_t count, lh_time now)
+void keepalive_table_on_alive(struct keepalive_table *table, const struct keepalive_member *self,
+                              const uint32_t *tokens, uint32_t count, lh_time now)
 {
     for (uint32_t i = 0; i < count; i++) {
-        struct keeper *other = find(keepers, self, tokens[i]);
+        struct keepalive_member *other = find(table, self, tokens[i]);
         if (other)
             note_alive(self, other, now);
     }

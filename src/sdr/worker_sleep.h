@@ -84,37 +84,38 @@ void watch_writable(const struct watch *watch, struct watch_other *other, bool w
 /* What is readable now, a batch at most: each in its turn. */
 void watch_look(struct watch *watch, struct watch_report *report);
 
-/* ---- keepers --------------------------------------------------------------------------------------- */
+/* ---- keepalive groups ------------------------------------------------------------------------------ */
 
 /*
  * One keepalive for each pair of contexts: of all QPs that lead to one peer's address, one is the
- * keeper, whose pings keep NAT and firewalls on the path open for all of them. It also asks the peer's
+ * representative, whose pings keep NAT and firewalls on the path open for all of them. It also asks the peer's
  * context which QPs are connected that this side waits for, by their tokens.
  *
  * Those are alone that it does not speak for, and ping by themselves: until its next question; when they were
- * asked for, and no answer came before the next one; when their pings are due more often than the keeper's;
+ * asked for, and no answer came before the next one; when their pings are due more often than the representative's;
  * and where the peer does not answer such questions.
  *
  * Timer:
- *   ask_at   of a keeper: its interval of pings
+ *   ask_at   of a representative: its interval of pings
  *
  * Any thread may add and remove: the table has a lock of its own, under which nothing else is taken. The rest
  * is the control worker's, and no member goes while it looks.
  */
 
-#define KEEPERS_LISTS     256u
-#define KEEPERS_TOKENS    1024u
-#define KEEPERS_KEY_BYTES 36u /* family, port, translated; the address of the peer, and where it is seen */
+#define KEEPALIVE_LISTS  256u
+#define KEEPALIVE_TOKENS 1024u
+#define KEEPALIVE_KEY_BYTES                                                                                \
+    36u /* family, port, translated; the address of the peer, and where it is seen */
 
 /* A QP that leads to a peer. Zeroed: it is in no table. */
-struct keeper {
-    struct keeper *next;
-    struct keeper *previous;
+struct keepalive_member {
+    struct keepalive_member *next;
+    struct keepalive_member *previous;
     bool listed;
     _Atomic bool keeps; /* read by its worker without the lock */
-    uint8_t key[KEEPERS_KEY_BYTES];
-    struct keeper *next_token; /* of those whose tokens share a list */
-    uint32_t token;            /* set before it is added, as the next two */
+    uint8_t key[KEEPALIVE_KEY_BYTES];
+    struct keepalive_member *next_token; /* of those whose tokens share a list */
+    uint32_t token;                      /* set before it is added, as the next two */
     uint32_t peer_token;
     bool asked_for;              /* its peer answers who asks for it */
     _Atomic lh_time interval_ns; /* of its pings */
@@ -124,46 +125,50 @@ struct keeper {
     lh_time ping_from;           /* not before, when it was quiet */
     uint32_t asked;              /* so often without an answer */
     lh_time ask_at;              /* of one that keeps */
-    struct keeper *next_alone;   /* of those that a question left alone */
+    struct keepalive_member *next_alone; /* of those that a question left alone */
 };
 
-struct keepers {
+struct keepalive_table {
     pthread_mutex_t lock;
-    struct keeper *lists[KEEPERS_LISTS];
-    struct keeper *tokens[KEEPERS_TOKENS];
+    struct keepalive_member *lists[KEEPALIVE_LISTS];
+    struct keepalive_member *tokens[KEEPALIVE_TOKENS];
 };
 
-void keepers_init(struct keepers *keepers);
-void keepers_destroy(struct keepers *keepers);
-/* The first with its key becomes the keeper. */
-void keepers_add(struct keepers *keepers, struct keeper *keeper, const uint8_t key[KEEPERS_KEY_BYTES]);
-/* Another one with its key, if there is any, becomes the keeper in its place: that one, or NULL. No effect on
+void keepalive_table_init(struct keepalive_table *table);
+void keepalive_table_destroy(struct keepalive_table *table);
+/* The first with its key becomes the representative. */
+void keepalive_table_add(struct keepalive_table *table, struct keepalive_member *member,
+                         const uint8_t key[KEEPALIVE_KEY_BYTES]);
+/* Another one with its key, if there is any, becomes the representative in its place: that one, or NULL. No effect on
  * one that is in no table. */
-struct keeper *keepers_remove(struct keepers *keepers, struct keeper *keeper);
+struct keepalive_member *keepalive_table_remove(struct keepalive_table *table,
+                                                struct keepalive_member *member);
 
 /* Whether this side waits for its peer. */
-void keeper_wait(struct keeper *keeper, bool waits, lh_time now);
-bool keeper_is_alone(const struct keeper *keeper);
+void keepalive_member_wait(struct keepalive_member *member, bool waits, lh_time now);
+bool keepalive_member_is_alone(const struct keepalive_member *member);
 
-/* A question of a keeper for all others that wait, which may take some messages. */
-struct keepers_question {
-    struct keeper *self;
-    struct keeper *at; /* the next one */
+/* A question of a representative for all others that wait, which may take some messages. */
+struct keepalive_query {
+    struct keepalive_member *self;
+    struct keepalive_member *at; /* the next one */
     lh_time now;
-    struct keeper *alone; /* out: those that were left alone by it, a list; the caller wakes them */
+    struct keepalive_member
+        *alone; /* out: those that were left alone by it, a list; the caller wakes them */
 };
 /* Begins one, and schedules the next. */
-struct keepers_question keepers_ask(struct keepers *keepers, struct keeper *self, lh_time now);
+struct keepalive_query keepalive_table_query(struct keepalive_table *table, struct keepalive_member *self,
+                                             lh_time now);
 /* How many tokens of peers the next message has, at most `room`; 0: there is none. */
-uint32_t keepers_fill(struct keepers *keepers, struct keepers_question *question, uint32_t *tokens,
-                      uint32_t room);
+uint32_t keepalive_table_fill_query(struct keepalive_table *table, struct keepalive_query *question,
+                                    uint32_t *tokens, uint32_t room);
 /* The peer of `self` asks for those: the tokens of their peers, of those that are connected to the same
  * context. Returns how many. */
-uint32_t keepers_answer(struct keepers *keepers, const struct keeper *self, const uint32_t *asked,
-                        uint32_t count, lh_time now, uint32_t *tokens);
+uint32_t keepalive_table_answer(struct keepalive_table *table, const struct keepalive_member *self,
+                                const uint32_t *asked, uint32_t count, lh_time now, uint32_t *tokens);
 /* The answer. */
-void keepers_on_alive(struct keepers *keepers, const struct keeper *self, const uint32_t *tokens,
-                      uint32_t count, lh_time now);
+void keepalive_table_on_alive(struct keepalive_table *table, const struct keepalive_member *self,
+                              const uint32_t *tokens, uint32_t count, lh_time now);
 
 /* ---- rest ------------------------------------------------------------------------------------------ */
 
@@ -176,14 +181,14 @@ void keepers_on_alive(struct keepers *keepers, const struct keeper *self, const 
  * against the buffer.
  */
 
-#define REST_RTT_SHARE    256u
-#define REST_MAX_NS       (250 * LH_NS_PER_US)
-#define REST_MIN_NS       (20 * LH_NS_PER_US) /* less is not worth a system call */
-#define REST_FIRST        128u                /* packets */
-#define REST_BUFFER_SHARE 8u
-#define REST_WINDOW_NS    LH_NS_PER_MS /* of the rate of arrival */
+#define COALESCE_RTT_SHARE    256u
+#define COALESCE_MAX_NS       (250 * LH_NS_PER_US)
+#define COALESCE_MIN_NS       (20 * LH_NS_PER_US) /* less is not worth a system call */
+#define COALESCE_FIRST        128u                /* packets */
+#define COALESCE_BUFFER_SHARE 8u
+#define COALESCE_WINDOW_NS    LH_NS_PER_MS /* of the rate of arrival */
 
-struct rest {
+struct coalesce {
     lh_time since_ns;
     uint64_t packets;    /* in all, at since_ns */
     lh_time a_packet_ns; /* time between two, lately */
@@ -191,55 +196,55 @@ struct rest {
 
 /* packets: that arrived in all; rtt_ns: the shortest, 0: unknown; buffer_packets: that the sockets hold.
  * 0: no rest. */
-static inline lh_time rest_span(struct rest *rest, uint64_t packets, lh_time rtt_ns,
-                                uint64_t buffer_packets, lh_time now)
+static inline lh_time coalesce_span(struct coalesce *coalesce, uint64_t packets, lh_time rtt_ns,
+                                    uint64_t buffer_packets, lh_time now)
 {
-    if (now >= rest->since_ns + REST_WINDOW_NS) {
-        rest->a_packet_ns = (now - rest->since_ns) / (packets - rest->packets + 1);
-        rest->since_ns = now;
-        rest->packets = packets;
+    if (now >= coalesce->since_ns + COALESCE_WINDOW_NS) {
+        coalesce->a_packet_ns = (now - coalesce->since_ns) / (packets - coalesce->packets + 1);
+        coalesce->since_ns = now;
+        coalesce->packets = packets;
     }
-    lh_time full_ns = rest->a_packet_ns * (buffer_packets / REST_BUFFER_SHARE);
-    lh_time span_ns = lh_least(lh_least(rtt_ns / REST_RTT_SHARE, full_ns), REST_MAX_NS);
-    return span_ns < REST_MIN_NS || packets < REST_FIRST ? 0 : span_ns;
+    lh_time full_ns = coalesce->a_packet_ns * (buffer_packets / COALESCE_BUFFER_SHARE);
+    lh_time span_ns = lh_min(lh_min(rtt_ns / COALESCE_RTT_SHARE, full_ns), COALESCE_MAX_NS);
+    return span_ns < COALESCE_MIN_NS || packets < COALESCE_FIRST ? 0 : span_ns;
 }
 
-#define REST_LATELY_NS (10 * LH_NS_PER_MS)
+#define COALESCE_RECENT_NS (10 * LH_NS_PER_MS)
 
 /* The rests of a worker's QPs. Those that were idle lately have no say. */
-struct rest_lately {
+struct coalesce_recent {
     lh_time since_ns;
-    lh_time least_ns;  /* of those that were busy since; LH_TIME_NEVER: none was */
+    lh_time min_ns;    /* of those that were busy since; LH_TIME_NEVER: none was */
     lh_time before_ns; /* likewise before that */
 };
 
-static inline void rest_lately_init(struct rest_lately *lately)
+static inline void coalesce_recent_init(struct coalesce_recent *lately)
 {
-    *lately = (struct rest_lately){0, LH_TIME_NEVER, LH_TIME_NEVER};
+    *lately = (struct coalesce_recent){0, LH_TIME_NEVER, LH_TIME_NEVER};
 }
 
-static inline void rest_lately_pass(struct rest_lately *lately, lh_time now)
+static inline void coalesce_recent_pass(struct coalesce_recent *lately, lh_time now)
 {
-    if (now < lately->since_ns + REST_LATELY_NS)
+    if (now < lately->since_ns + COALESCE_RECENT_NS)
         return;
-    lately->before_ns = now < lately->since_ns + 2 * REST_LATELY_NS ? lately->least_ns : LH_TIME_NEVER;
-    lately->least_ns = LH_TIME_NEVER;
+    lately->before_ns = now < lately->since_ns + 2 * COALESCE_RECENT_NS ? lately->min_ns : LH_TIME_NEVER;
+    lately->min_ns = LH_TIME_NEVER;
     lately->since_ns = now;
 }
 
 /* A QP that allows that rest was busy. */
-static inline void rest_on_busy(struct rest_lately *lately, lh_time rest_ns, lh_time now)
+static inline void coalesce_on_busy(struct coalesce_recent *lately, lh_time coalesce_ns, lh_time now)
 {
-    rest_lately_pass(lately, now);
-    lately->least_ns = lh_least(lately->least_ns, rest_ns);
+    coalesce_recent_pass(lately, now);
+    lately->min_ns = lh_min(lately->min_ns, coalesce_ns);
 }
 
 /* What all of them allow. 0: no rest. */
-static inline lh_time rest_of_all(struct rest_lately *lately, lh_time now)
+static inline lh_time coalesce_of_all(struct coalesce_recent *lately, lh_time now)
 {
-    rest_lately_pass(lately, now);
-    lh_time rest_ns = lh_least(lately->least_ns, lately->before_ns);
-    return rest_ns == LH_TIME_NEVER ? 0 : rest_ns;
+    coalesce_recent_pass(lately, now);
+    lh_time coalesce_ns = lh_min(lately->min_ns, lately->before_ns);
+    return coalesce_ns == LH_TIME_NEVER ? 0 : coalesce_ns;
 }
 
 /* ---- spin ------------------------------------------------------------------------------------------ */

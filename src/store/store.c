@@ -39,11 +39,12 @@ static void subtract(struct store *store, size_t bytes)
     (void)before;
 }
 
-static void note_most(struct store *store, uint64_t bytes)
+static void note_max(struct store *store, uint64_t bytes)
 {
-    uint64_t most = atomic_load_explicit(&store->most, memory_order_relaxed);
-    while (bytes > most && !atomic_compare_exchange_weak_explicit(
-                               &store->most, &most, bytes, memory_order_relaxed, memory_order_relaxed))
+    uint64_t maximum = atomic_load_explicit(&store->maximum, memory_order_relaxed);
+    while (bytes > maximum &&
+           !atomic_compare_exchange_weak_explicit(&store->maximum, &maximum, bytes, memory_order_relaxed,
+                                                  memory_order_relaxed))
         ; /* until another has noted more */
 }
 
@@ -52,7 +53,7 @@ static bool count_here(struct store *store, size_t bytes)
 {
     uint64_t before = atomic_fetch_add_explicit(&store->bytes, bytes, memory_order_relaxed);
     if (bytes <= store->limit_bytes && before <= store->limit_bytes - bytes) {
-        note_most(store, before + bytes);
+        note_max(store, before + bytes);
         return true;
     }
     atomic_fetch_sub_explicit(&store->bytes, bytes, memory_order_relaxed); /* the sum may have wrapped */
@@ -142,7 +143,7 @@ uint64_t store_bytes(const struct store *store)
 
 /* ---- ring ------------------------------------------------------------------------------------------ */
 
-#define SIZE_LEAST 4u
+#define SIZE_MIN 4u
 
 static size_t bytes_of(const struct ring *ring)
 {
@@ -151,11 +152,11 @@ static size_t bytes_of(const struct ring *ring)
 
 bool ring_hold(struct ring *ring, struct store *store, uint32_t first, uint32_t count)
 {
-    assert(count <= ring->most);
+    assert(count <= ring->maximum);
     if (count <= ring->size)
         return true;
     struct ring grown = *ring;
-    grown.size = ring->most < SIZE_LEAST ? ring->most : SIZE_LEAST;
+    grown.size = ring->maximum < SIZE_MIN ? ring->maximum : SIZE_MIN;
     while (grown.size < count) /* at most `most` */
         grown.size *= 2;
     grown.entries = store_take(store, bytes_of(&grown));

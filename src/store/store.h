@@ -23,7 +23,7 @@
 struct store {
     struct store *whole;       /* of which this is a part; or NULL */
     _Atomic uint64_t bytes;    /* that are out */
-    _Atomic uint64_t most;     /* that ever were */
+    _Atomic uint64_t maximum;  /* that ever were */
     _Atomic uint64_t refusals; /* how often a limit was reached */
     _Atomic uint64_t yields;   /* how often a part that got none gave all back that it had */
     uint64_t limit_bytes;      /* UINT64_MAX: none; never changes while something is out */
@@ -63,15 +63,15 @@ uint64_t store_bytes(const struct store *store);
 struct ring {
     uint8_t *entries;
     uint32_t entry_bytes;
-    uint32_t size; /* places: 0, or a power of two */
-    uint32_t most; /* a power of two */
+    uint32_t size;    /* places: 0, or a power of two */
+    uint32_t maximum; /* a power of two */
 };
 
 /* Without memory. most: a power of two. */
-static inline void ring_init(struct ring *ring, size_t entry_bytes, uint32_t most)
+static inline void ring_init(struct ring *ring, size_t entry_bytes, uint32_t maximum)
 {
-    assert(most > 0 && (most & (most - 1)) == 0);
-    *ring = (struct ring){.entry_bytes = (uint32_t)entry_bytes, .most = most};
+    assert(maximum > 0 && (maximum & (maximum - 1)) == 0);
+    *ring = (struct ring){.entry_bytes = (uint32_t)entry_bytes, .maximum = maximum};
 }
 
 /* Places for the numbers first … first + count - 1, count at most `most`. Entries keep their contents, new

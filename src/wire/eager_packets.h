@@ -116,10 +116,10 @@ static inline uint32_t eager_small_max(uint32_t mtu_bytes)
 /* Bytes of a packet; the longest acknowledgement fits in any case. */
 static inline uint32_t eager_packet_max(uint32_t mtu_bytes)
 {
-    const uint32_t least = 160;
+    const uint32_t minimum = 160;
     if (mtu_bytes >= CONTROL_MESSAGE_MAX)
         return EAGER_BYTES_MAX;
-    return mtu_bytes >= least + CONTROL_HEADER_BYTES ? mtu_bytes - CONTROL_HEADER_BYTES : least;
+    return mtu_bytes >= minimum + CONTROL_HEADER_BYTES ? mtu_bytes - CONTROL_HEADER_BYTES : minimum;
 }
 
 static inline uint32_t eager_units(uint64_t bytes)

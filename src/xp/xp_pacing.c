@@ -36,7 +36,7 @@ void xp_rate_config_init(struct xp_rate_config *config, uint64_t line_bps)
                   .increase_ns = DCQCN_INCREASE_NS,
                   .additive_bps = DCQCN_ADDITIVE_BPS,
                   .hyper_bps = DCQCN_HYPER_BPS,
-                  .least_bps = DCQCN_LEAST_BPS,
+                  .min_bps = DCQCN_MIN_BPS,
                   .recovery_stages = DCQCN_RECOVERY_STAGES,
                   .gain = DCQCN_GAIN},
         .line_bps = line_bps,
@@ -51,17 +51,17 @@ static uint32_t packed_time(lh_time at)
 }
 
 /* In units. The one nearest to now; what would lie more than `most` ahead is past. */
-static uint64_t unpacked(uint32_t packed, uint64_t now, uint64_t most)
+static uint64_t unpacked(uint32_t packed, uint64_t now, uint64_t maximum)
 {
     int64_t ahead = (int32_t)(packed - (uint32_t)now);
-    if (ahead > 0 && (uint64_t)ahead > most)
+    if (ahead > 0 && (uint64_t)ahead > maximum)
         ahead -= INT64_C(1) << 32;
     return ahead < 0 && (uint64_t)-ahead > now ? 0 : now + (uint64_t)ahead;
 }
 
-static lh_time unpacked_time(uint32_t packed, lh_time now, lh_time most)
+static lh_time unpacked_time(uint32_t packed, lh_time now, lh_time maximum)
 {
-    return unpacked(packed, now / UNIT_NS, most / UNIT_NS + 1) * UNIT_NS;
+    return unpacked(packed, now / UNIT_NS, maximum / UNIT_NS + 1) * UNIT_NS;
 }
 
 static lh_time longest(const struct dcqcn_config *config)
@@ -74,16 +74,16 @@ static lh_time longest(const struct dcqcn_config *config)
 
 static struct dcqcn unpack(const struct xp_rate *rate, const struct xp_rate_config *config, lh_time now)
 {
-    lh_time most = longest(&config->dcqcn);
+    lh_time maximum = longest(&config->dcqcn);
     bool quiet = rate->flags & QUIET, full = rate->flags & FULL;
     return (struct dcqcn){
         .line_bps = config->line_bps,
         .rate_bps = full ? config->line_bps : rate->rate_kbps * BPS_A_KBPS,
         .target_bps = full ? config->line_bps : rate->target_kbps * BPS_A_KBPS,
         .alpha = (double)rate->alpha,
-        .alpha_at = quiet ? LH_TIME_NEVER : unpacked_time(rate->alpha_at, now, most),
-        .decrease_at = quiet ? LH_TIME_NEVER : unpacked_time(rate->decrease_at, now, most),
-        .increase_at = full ? LH_TIME_NEVER : unpacked_time(rate->increase_at, now, most),
+        .alpha_at = quiet ? LH_TIME_NEVER : unpacked_time(rate->alpha_at, now, maximum),
+        .decrease_at = quiet ? LH_TIME_NEVER : unpacked_time(rate->decrease_at, now, maximum),
+        .increase_at = full ? LH_TIME_NEVER : unpacked_time(rate->increase_at, now, maximum),
         .time_stage = rate->time_stage,
         .cnp_for_alpha = rate->flags & CNP_FOR_ALPHA,
         .cnp_for_decrease = rate->flags & CNP_FOR_DECREASE,
@@ -138,9 +138,8 @@ static lh_time duration(uint32_t bytes, uint64_t bps)
 
 static lh_time next_departure(const struct xp_rate *rate, const struct xp_rate_config *config, lh_time now)
 {
-    uint64_t least_bps =
-        config->dcqcn.least_bps < config->line_bps ? config->dcqcn.least_bps : config->line_bps;
-    return unpacked(rate->pace_at, now, duration(PACKET_BYTES_MAX, least_bps));
+    uint64_t min_bps = config->dcqcn.min_bps < config->line_bps ? config->dcqcn.min_bps : config->line_bps;
+    return unpacked(rate->pace_at, now, duration(PACKET_BYTES_MAX, min_bps));
 }
 
 bool xp_rate_may_send(const struct xp_rate *rate, const struct xp_rate_config *config, lh_time now,

@@ -166,9 +166,9 @@ static void begin_message(struct xp_nic *nic, const struct arrival *arrival)
 }
 
 /* Copies count, too, so it may reach the length with bytes missing; never more. */
-static void count_bytes(uint32_t *bytes, uint32_t more, uint32_t most)
+static void count_bytes(uint32_t *bytes, uint32_t more, uint32_t maximum)
 {
-    *bytes = more < most - *bytes ? *bytes + more : most;
+    *bytes = more < maximum - *bytes ? *bytes + more : maximum;
 }
 
 static void take_data(struct xp_nic *nic, const struct arrival *arrival)
@@ -179,11 +179,11 @@ static void take_data(struct xp_nic *nic, const struct arrival *arrival)
         begin_message(nic, arrival);
     if (arrival->place && packet->payload_bytes)
         memcpy(arrival->place, packet->payload, packet->payload_bytes);
-    uint32_t most = packet->length;
-    if (packet->opcode == XP_SEND && most > arrival->receive->bytes)
-        most = arrival->receive->bytes;
-    if (transport->rx_bytes < most)
-        count_bytes(&transport->rx_bytes, packet->payload_bytes, most);
+    uint32_t maximum = packet->length;
+    if (packet->opcode == XP_SEND && maximum > arrival->receive->bytes)
+        maximum = arrival->receive->bytes;
+    if (transport->rx_bytes < maximum)
+        count_bytes(&transport->rx_bytes, packet->payload_bytes, maximum);
     if (packet->last)
         end_message(nic, arrival, LH_XP_COMPLETE);
 }

@@ -144,14 +144,14 @@ static struct {
     struct lh_request *request;
     uint8_t *bytes; /* to be freed with it, or NULL */
 } utterances[SAID_MAX];
-static size_t said_count;
+static size_t announced_count;
 
 static void say_and_keep(struct lh_connection *connection, const void *bytes, size_t length, uint8_t *own)
 {
-    assert_true(said_count < SAID_MAX);
-    utterances[said_count].bytes = own;
-    utterances[said_count].request = NULL;
-    lh_send(connection, bytes, length, NULL, &utterances[said_count++].request);
+    assert_true(announced_count < SAID_MAX);
+    utterances[announced_count].bytes = own;
+    utterances[announced_count].request = NULL;
+    lh_send(connection, bytes, length, NULL, &utterances[announced_count++].request);
 }
 
 /* Sends, without looking what becomes of it. */
@@ -164,9 +164,9 @@ static void say(struct lh_connection *connection, const void *bytes, size_t leng
 static void leave(struct lh_connection *connection)
 {
     lh_close(connection);
-    for (; said_count > 0; said_count--) {
-        lh_request_free(utterances[said_count - 1].request);
-        free(utterances[said_count - 1].bytes);
+    for (; announced_count > 0; announced_count--) {
+        lh_request_free(utterances[announced_count - 1].request);
+        free(utterances[announced_count - 1].bytes);
     }
 }
 

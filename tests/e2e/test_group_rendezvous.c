@@ -328,7 +328,7 @@ static int connect_to_root(void)
     return fd;
 }
 
-static void say_hello_again(int fd, uint32_t rank, uint32_t size, const char *job, const uint8_t *known)
+static void send_hello_again(int fd, uint32_t rank, uint32_t size, const char *job, const uint8_t *known)
 {
     uint8_t hello[GROUP_HELLO_BYTES];
     struct group_hello mine = {.rank = rank,
@@ -342,9 +342,9 @@ static void say_hello_again(int fd, uint32_t rank, uint32_t size, const char *jo
     write_frame(fd, GROUP_HELLO, hello, sizeof hello);
 }
 
-static void say_hello(int fd, uint32_t rank, uint32_t size, const char *job)
+static void send_hello(int fd, uint32_t rank, uint32_t size, const char *job)
 {
-    say_hello_again(fd, rank, size, job, NULL);
+    send_hello_again(fd, rank, size, job, NULL);
 }
 
 static void prove(int fd) /* without a secret */
@@ -359,7 +359,7 @@ static void strangers_that_greet(int *fds, uint32_t count, uint32_t size)
     uint8_t body[GROUP_SMALL_BODY_MAX];
     for (uint32_t i = 0; i < count; i++) {
         fds[i] = connect_to_root();
-        say_hello(fds[i], 1, size, "");
+        send_hello(fds[i], 1, size, "");
         assert_int_equal(read_frame(fds[i], body), GROUP_CHALLENGE);
     }
 }
@@ -379,7 +379,7 @@ static void idle_strangers(void **state)
     prepare(2, free_port(), PATIENCE_NS);
     start(&ranks[0]);
     int rank = connect_to_root();
-    say_hello(rank, 1, 2, "");
+    send_hello(rank, 1, 2, "");
     assert_int_equal(read_frame(rank, body), GROUP_CHALLENGE);
     for (uint32_t i = 0; i < 3 * GROUP_CLIENTS_MAX; i++)
         fds[i] = connect_to_root();
@@ -404,14 +404,14 @@ static void a_rank_returns(void **state)
     prepare(2, free_port(), PATIENCE_NS);
     start(&ranks[0]);
     int rank = connect_to_root();
-    say_hello(rank, 1, 2, "");
+    send_hello(rank, 1, 2, "");
     assert_int_equal(read_frame(rank, first), GROUP_CHALLENGE);
     strangers_that_greet(fds, GROUP_CLIENTS_MAX, 2);
     assert_int_equal(read_frame(rank, body), GROUP_FULL);
     close(rank);
     rank = connect_to_root();
     assert_int_equal(group_challenge_decode(first, &challenges[0]), 0);
-    say_hello_again(rank, 1, 2, "", challenges[0].nonce);
+    send_hello_again(rank, 1, 2, "", challenges[0].nonce);
     prove(rank);
     assert_int_equal(read_frame(rank, second), GROUP_CHALLENGE);
     assert_int_equal(group_challenge_decode(second, &challenges[1]), 0);
@@ -441,7 +441,7 @@ static void a_rank_returns_from_elsewhere(void **state)
     strcpy(ranks[0].settings.secret, "hush");
     start(&ranks[0]);
     int rank = connect_to_root();
-    say_hello_again(rank, 1, 2, "", there.nonce);
+    send_hello_again(rank, 1, 2, "", there.nonce);
     prove_with(rank, "hush", &there);
     assert_int_equal(read_frame(rank, body), GROUP_CHALLENGE);
     assert_int_equal(group_challenge_decode(body, &here), 0);
@@ -454,7 +454,7 @@ static void a_rank_returns_from_elsewhere(void **state)
     strcpy(ranks[0].settings.secret, "hush");
     start(&ranks[0]);
     rank = connect_to_root();
-    say_hello_again(rank, 1, 2, "", there.nonce);
+    send_hello_again(rank, 1, 2, "", there.nonce);
     prove_with(rank, "hash", &there);
     assert_int_equal(read_frame(rank, body), GROUP_CHALLENGE);
     prove_with(rank, "hash", &there);
@@ -568,7 +568,7 @@ static void a_byte_behind_a_proof(void **state)
     prepare(3, free_port(), PATIENCE_NS);
     start(&ranks[0]);
     int rank = connect_to_root();
-    say_hello(rank, 1, 3, "");
+    send_hello(rank, 1, 3, "");
     assert_int_equal(read_frame(rank, body), GROUP_CHALLENGE);
     prove(rank);
     assert_int_equal(tcp_write(rank, "x", 1, tcp_deadline(PATIENCE_NS)), 0);
@@ -606,11 +606,11 @@ static void another_rank_zero(void **state)
     prepare(2, free_port(), PATIENCE_NS);
     start(&ranks[0]);
     int rank = connect_to_root();
-    say_hello(rank, 1, 2, GROUP_JOB_RANDOM "0123456789abcdef0123456789abcdef");
+    send_hello(rank, 1, 2, GROUP_JOB_RANDOM "0123456789abcdef0123456789abcdef");
     assert_int_equal(read_frame(rank, body), GROUP_REFUSE);
     close(rank);
     rank = connect_to_root();
-    say_hello(rank, 1, 2, "");
+    send_hello(rank, 1, 2, "");
     assert_int_equal(read_frame(rank, body), GROUP_CHALLENGE);
     assert_int_equal(group_challenge_decode(body, &challenge), 0);
     assert_memory_equal(challenge.job, GROUP_JOB_RANDOM, strlen(GROUP_JOB_RANDOM));
@@ -653,7 +653,7 @@ static void no_descriptor_left(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
     start(&ranks[0]);
     int rank = connect_to_root(); /* which is accepted */
-    say_hello(rank, 1, 2, "");
+    send_hello(rank, 1, 2, "");
     uint8_t body[GROUP_SMALL_BODY_MAX];
     assert_int_equal(read_frame(rank, body), GROUP_CHALLENGE);
     int other = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -68,7 +68,7 @@ static enum handshake_type read_frame(int fd, uint8_t *version, uint8_t *body, u
     return header.type;
 }
 
-static void say_proposal(int fd, uint8_t version, const char *link)
+static void send_proposal(int fd, uint8_t version, const char *link)
 {
     struct handshake_proposal usual = {
         .mtu_bytes = 4096, .slots = 64, .channels = 1, .generations = 4, .slot_bytes = 4 << 20};
@@ -84,7 +84,7 @@ static int stalled_client(uint8_t version, struct lh_connection *deaf, const cha
     uint8_t blob[LH_BLOB_MAX];
     size_t bytes = sizeof blob;
     assert_int_equal(tcp_connect(where, tcp_deadline(PATIENCE_NS), &fd), 0);
-    say_proposal(fd, version, link);
+    send_proposal(fd, version, link);
     if (deaf) {
         assert_int_equal(lh_blob(deaf, blob, &bytes), 0);
         write_frame(fd, version, HANDSHAKE_BLOB, blob, (uint32_t)bytes);
@@ -357,7 +357,7 @@ static int greeted_client(void)
     return fd;
 }
 
-static void say_blob(int fd, struct lh_connection *deaf)
+static void send_blob(int fd, struct lh_connection *deaf)
 {
     uint8_t blob[LH_BLOB_MAX];
     size_t bytes = sizeof blob;
@@ -383,7 +383,7 @@ static void expect_served(int fd, struct lh_connection *deaf)
     uint8_t body[HANDSHAKE_BODY_MAX], version;
     uint32_t bytes;
     assert_int_equal(pthread_create(&thread, NULL, accept_until_served, &served), 0);
-    say_blob(fd, deaf);
+    send_blob(fd, deaf);
     enum handshake_type type = read_frame(fd, &version, body, &bytes);
     while (type == HANDSHAKE_BUSY)
         type = read_frame(fd, &version, body, &bytes);
@@ -426,7 +426,7 @@ static void a_cookie_keeps_a_place(void **state)
     close(honest);
     assert_int_equal(tcp_connect(where, tcp_deadline(PATIENCE_NS), &honest), 0);
     write_frame(honest, HANDSHAKE_VERSION, HANDSHAKE_COOKIE, cookie, sizeof cookie);
-    say_proposal(honest, HANDSHAKE_VERSION, "none");
+    send_proposal(honest, HANDSHAKE_VERSION, "none");
     assert_int_equal(read_frame(honest, &version, body, &bytes), HANDSHAKE_PROPOSAL);
     strangers_that_greet(fds + FULL_HOUSE, 2 * FULL_HOUSE);
     expect_served(honest, deaf);

@@ -152,7 +152,7 @@ static void test_no_longer_than_a_packet(void **state)
 {
     (void)state;
     enum { BYTES = 60, IN_A_PACKET = 3 };
-    const uint32_t least = (MANY + IN_A_PACKET - 1) / IN_A_PACKET;
+    const uint32_t minimum = (MANY + IN_A_PACKET - 1) / IN_A_PACKET;
     introduce();
     uint64_t before = sent(ends[0].qp);
     for (uint32_t i = 1; i <= MANY; i++) {
@@ -161,7 +161,7 @@ static void test_no_longer_than_a_packet(void **state)
         assert_int_equal(lh_sdr_message_send(ends[0].qp, words, sizeof words), 0);
     }
     hear_all(ends[1].qp, 1, MANY);
-    assert_in_range(sent(ends[0].qp) - before, least, least + ANNOUNCEMENTS + PINGS);
+    assert_in_range(sent(ends[0].qp) - before, minimum, minimum + ANNOUNCEMENTS + PINGS);
 }
 
 static void test_long_ones_among_short_ones(void **state)

@@ -44,14 +44,14 @@ static bool is_direct(const struct udp_pair *pair)
 
 /* From now on the fabric makes no more direct sockets than this on channel 0. The port is there once an
  * endpoint was. */
-static void limit_direct(struct fabric *fabric, uint32_t seats)
+static void limit_direct(struct fabric *fabric, uint32_t socket_slots)
 {
     struct fabric_endpoint_attr attr = udp_pair_attr();
     struct lh_stats stats = {0};
     struct fabric_endpoint *endpoint;
     attr.stats = &stats;
     assert_int_equal(fabric->ops->endpoint_create(fabric, &attr, &endpoint), 0);
-    ((struct udp_fabric *)fabric)->ports[0]->seats_max = seats;
+    ((struct udp_fabric *)fabric)->ports[0]->slots_max = socket_slots;
     fabric->ops->endpoint_destroy(endpoint);
 }
 
@@ -96,7 +96,7 @@ static void send_as_other(const struct udp_pair *by, const struct udp_pair *to,
 }
 
 /* Two peers with sockets of their own; one knows all of the other's numbers and keys. */
-static void run_hostile(const char *device, uint32_t seats)
+static void run_hostile(const char *device, uint32_t socket_slots)
 {
     struct fabric *server = open_device(device);
     struct fabric *clients[2] = {open_device(device), open_device(device)};
@@ -104,12 +104,12 @@ static void run_hostile(const char *device, uint32_t seats)
     struct udp_message *messages[2];
     struct fabric_endpoint_attr attr = udp_pair_attr();
     attr.mtu_bytes = 1024;
-    limit_direct(server, seats);
+    limit_direct(server, socket_slots);
     for (uint32_t i = 0; i < 2; i++) {
         udp_pair_join(&pairs[i], clients[i], server, &attr);
         pairs[i].seed = 10 + i;
         messages[i] = udp_pair_bind(&pairs[i], i, 0, 400 * 1024 + 17);
-        assert_int_equal(is_direct(&pairs[i]), i < seats);
+        assert_int_equal(is_direct(&pairs[i]), i < socket_slots);
     }
     assert_int_equal(pairs[0].receiver.info.channel_port[0], pairs[1].receiver.info.channel_port[0]);
     for (uint32_t round = 0; round < 20; round++) {
@@ -159,13 +159,13 @@ static void test_joined_packets_of_two(void **state)
     (void)state;
     static uint8_t burst[24 * UDP_PACKET_MAX];
     for (size_t device = 0; device < 2; device++) {
-        for (uint32_t seats = 0; seats < 3; seats++) {
+        for (uint32_t socket_slots = 0; socket_slots < 3; socket_slots++) {
             struct fabric *server = open_device(devices[device]), *client = open_device(devices[device]);
             struct udp_pair pairs[2];
             struct udp_message *messages[2];
             struct fabric_endpoint_attr attr = udp_pair_attr();
             attr.mtu_bytes = 1024;
-            limit_direct(server, seats);
+            limit_direct(server, socket_slots);
             for (uint32_t i = 0; i < 2; i++) {
                 udp_pair_join(&pairs[i], client, server, &attr);
                 messages[i] = udp_pair_bind(&pairs[i], 3, 1, 48 * 1024);
@@ -271,7 +271,7 @@ static void test_a_thousand_endpoints(void **state)
     attr.mtu_bytes = 1024;
     for (uint32_t i = 0; i < MANY; i++) {
         udp_pair_join(&pairs[i], client, server, &attr);
-        if (i == UDP_SEATS_MAX)
+        if (i == UDP_SOCKET_SLOTS_MAX)
             at_first = open_descriptors();
     }
     assert_int_equal(open_descriptors(), at_first);

@@ -113,11 +113,11 @@ static void *exchange_control(void *context)
     return NULL;
 }
 
-static void set_seats(struct udp_fabric *fabric, uint32_t seats)
+static void set_slots(struct udp_fabric *fabric, uint32_t socket_slots)
 {
     pthread_mutex_lock(&fabric->lock);
     for (uint32_t i = 0; i < CHANNELS; i++)
-        fabric->ports[i]->seats_max = seats;
+        fabric->ports[i]->slots_max = socket_slots;
     pthread_mutex_unlock(&fabric->lock);
 }
 
@@ -132,7 +132,7 @@ static void *poll_shared(void *context)
         fabric->ops->count_drops(run->pair.receiver.endpoint);
         struct udp_direct *direct = udp_direct_of(receiver->channels[round % CHANNELS]);
         if (round == 50)
-            set_seats((struct udp_fabric *)fabric, 1);
+            set_slots((struct udp_fabric *)fabric, 1);
         if (round % 16 == 0 && direct != NULL)
             atomic_store(&direct->leave, true);
         sched_yield();
@@ -147,7 +147,7 @@ static void open_pair(struct udp_pair *pair, const struct fabric_endpoint_attr *
         return;
     udp_pair_leave(pair);
     struct fabric *fabric = pair->sender.fabric;
-    set_seats((struct udp_fabric *)fabric, 0);
+    set_slots((struct udp_fabric *)fabric, 0);
     udp_pair_join(pair, fabric, fabric, attr);
 }
 

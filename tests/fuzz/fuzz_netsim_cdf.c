@@ -15,19 +15,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void check_cdf(const struct netsim_cdf *cdf)
 {
     struct lh_prng prng;
-    double most = cdf->bytes[cdf->points - 1];
+    double maximum = cdf->bytes[cdf->points - 1];
     double last = 0;
     lh_prng_seed(&prng, 1);
-    assert(most >= 1 && cdf->mean_bytes > 0 && cdf->mean_bytes <= most * (1 + 1e-9));
+    assert(maximum >= 1 && cdf->mean_bytes > 0 && cdf->mean_bytes <= maximum * (1 + 1e-9));
     for (int i = 0; i < 64; i++) {
         double bytes = netsim_cdf_quantile(cdf, i / 64.0);
-        assert(bytes >= last && bytes >= cdf->bytes[0] && bytes <= most);
+        assert(bytes >= last && bytes >= cdf->bytes[0] && bytes <= maximum);
         last = bytes;
     }
-    assert(netsim_cdf_quantile(cdf, 1 - 0x1p-53) <= most);
+    assert(netsim_cdf_quantile(cdf, 1 - 0x1p-53) <= maximum);
     for (int i = 0; i < 64; i++) {
-        uint64_t bytes = netsim_cdf_draw(cdf, &prng);
-        assert(bytes >= 1 && (double)bytes <= most);
+        uint64_t bytes = netsim_cdf_sample(cdf, &prng);
+        assert(bytes >= 1 && (double)bytes <= maximum);
     }
 }
 

@@ -65,7 +65,7 @@ static void bind(struct world *w, uint32_t slot, uint32_t bytes, uint8_t generat
     rx_table_bind(&w->table, slot, &what, &key);
 }
 
-static void judge(struct world *w, const uint8_t header[32], uint32_t bytes, uint8_t how)
+static void evaluate(struct world *w, const uint8_t header[32], uint32_t bytes, uint8_t how)
 {
     struct roce_packet packet;
     if (roce_decode(header, bytes, &packet) != ROCE_OK || packet.opcode != ROCE_UC_WRITE_ONLY_IMM)
@@ -134,7 +134,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             continue;
         if (size < ROCE_WRITE_IMM_HEADER_BYTES)
             break;
-        judge(&w, data, number, how);
+        evaluate(&w, data, number, how);
         data += ROCE_WRITE_IMM_HEADER_BYTES;
         size -= ROCE_WRITE_IMM_HEADER_BYTES;
     }

@@ -56,7 +56,7 @@ static void open_end(struct end *end, uint16_t port)
     peer.channel_port[0] = port;
     error = fabric->ops->endpoint_connect(end->endpoint, &peer);
     assert(error == 0);
-    ((struct udp_fabric *)fabric)->ports[0]->seats_max = 1;
+    ((struct udp_fabric *)fabric)->ports[0]->slots_max = 1;
 }
 
 static void open_all(void)

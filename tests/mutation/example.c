@@ -38,6 +38,6 @@ static void clear(struct box *box)
     for (int i = 0; i < box->count; i++)
         box->list[i] = 0;
     free(box->list);
-    box->count = lh_least(box->count, 7);
+    box->count = lh_min(box->count, 7);
     box->count++;
 }

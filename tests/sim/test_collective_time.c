@@ -72,7 +72,7 @@ static struct times times_of(struct group_world *world, size_t bytes, uint32_t n
     return times;
 }
 
-static void check(const char *link, size_t bytes, uint32_t number, double most_mean, double most)
+static void check(const char *link, size_t bytes, uint32_t number, double max_mean, double maximum)
 {
     struct lh_attr connection;
     struct lh_group_attr attr;
@@ -87,7 +87,7 @@ static void check(const char *link, size_t bytes, uint32_t number, double most_m
     struct times times = times_of(&world, bytes, number);
     printf("%s: all-reduce of %zu KiB: mean %.2f ms, longest %.2f ms, bound %.2f ms\n", link, bytes >> 10,
            times.mean / 1e6, times.longest / 1e6, bound / 1e6);
-    assert_true(times.mean >= bound && times.mean <= most_mean * bound && times.longest <= most * bound);
+    assert_true(times.mean >= bound && times.mean <= max_mean * bound && times.longest <= maximum * bound);
     group_world_close(&world);
 }
 

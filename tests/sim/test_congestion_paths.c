@@ -28,9 +28,9 @@ struct drawn {
     lh_time unit_ns; /* a round trip, and the time of some packets: on slow short paths that is longer */
 };
 
-static double draw_between(struct lh_prng *prng, double least, double most)
+static double draw_between(struct lh_prng *prng, double minimum, double maximum)
 {
-    return least * pow(most / least, lh_prng_double(prng));
+    return minimum * pow(maximum / minimum, lh_prng_double(prng));
 }
 
 static struct drawn draw(uint64_t seed)

@@ -121,7 +121,7 @@ static void cancel_receive_before_its_send(void **state)
 }
 
 /* At every moment of a transfer, by either side. */
-static void cancel_under_way(void **state)
+static void cancel_in_progress(void **state)
 {
     (void)state;
     for (lh_time at = 0; at < 40 * MS; at += 700 * LH_NS_PER_US)
@@ -373,7 +373,7 @@ int main(void)
         WITH_PAIR(too_long),
         WITH_PAIR(cancel_send_before_its_receive),
         WITH_PAIR(cancel_receive_before_its_send),
-        WITH_PAIR(cancel_under_way),
+        WITH_PAIR(cancel_in_progress),
         WITH_PAIR(canceled_buffers_are_the_users_again),
         WITH_PAIR(more_cancels_than_there_is_room_for),
         WITH_PAIR(too_many_requests),

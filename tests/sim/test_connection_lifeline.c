@@ -1,5 +1,5 @@
 /*
- * test_connection_lifeline.c - what a connection's last message says, which its lifeline brings.
+ * test_connection_lifeline.c - what a connection's last message says, which its control connection brings.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -22,16 +22,16 @@
 #define BYTES 100003u
 #define MS    LH_NS_PER_MS
 
-/* A wire between the two lifelines: faster than any packet. */
+/* A wire between the two control connections: faster than any packet. */
 struct wire {
     bool closed;
     uint8_t last[TRANSFER_BYTES_MAX];
     size_t bytes;
 };
 
-static int look(void *lifeline, uint8_t *last, size_t *bytes)
+static int look(void *control_connection, uint8_t *last, size_t *bytes)
 {
-    const struct wire *wire = lifeline;
+    const struct wire *wire = control_connection;
     if (!wire->closed)
         return 0;
     memcpy(last, wire->last, wire->bytes);
@@ -39,21 +39,21 @@ static int look(void *lifeline, uint8_t *last, size_t *bytes)
     return -LH_ECLOSED;
 }
 
-static void close_wire(void *lifeline, const uint8_t *last, size_t bytes)
+static void close_wire(void *control_connection, const uint8_t *last, size_t bytes)
 {
-    struct wire *wire = lifeline;
+    struct wire *wire = control_connection;
     wire->closed = true;
     memcpy(wire->last, last, bytes);
     wire->bytes = bytes;
 }
 
-static void refuse_nothing(void *lifeline, const char *reason)
+static void refuse_nothing(void *control_connection, const char *reason)
 {
-    (void)lifeline;
+    (void)control_connection;
     fail_msg("refused: %s", reason);
 }
 
-static const struct lifeline_ops ops = {look, refuse_nothing, close_wire};
+static const struct control_connection_ops ops = {look, refuse_nothing, close_wire};
 
 /* End 1 fails while it receives, and is closed. What it had not received must not count as arrived. */
 static void failed_end_acknowledges_nothing_more(void **state)
@@ -69,8 +69,8 @@ static void failed_end_acknowledges_nothing_more(void **state)
     attr[1] = attr[0];
     attr[0].scheme = &echo_scheme; /* end 1 does not know it */
     connection_pair_open(&pair, "lifeline", 5, "rtt=10ms,rate=10Mbit", &attr[0], &attr[1]);
-    connection_set_lifeline(pair.ends[0], &ops, &wire, "end 1");
-    connection_set_lifeline(pair.ends[1], &ops, &wire, "end 0");
+    connection_set_control_connection(pair.ends[0], &ops, &wire, "end 1");
+    connection_set_control_connection(pair.ends[1], &ops, &wire, "end 0");
 
     struct lh_request *back = connection_pair_recv(&pair, 0, few, sizeof few);
     struct lh_request *recv = connection_pair_recv(&pair, 1, buffer, BYTES);
@@ -106,8 +106,8 @@ static void last_message_of_all_that_arrived(void **state)
     uint8_t *buffer = malloc(BYTES), small[SMALL][100];
     connection_pair_attr(&attr);
     connection_pair_open(&pair, "lifeline", 5, "rtt=200ms", &attr, NULL);
-    connection_set_lifeline(pair.ends[0], &ops, &wire, "end 1");
-    connection_set_lifeline(pair.ends[1], &ops, &wire, "end 0");
+    connection_set_control_connection(pair.ends[0], &ops, &wire, "end 1");
+    connection_set_control_connection(pair.ends[1], &ops, &wire, "end 0");
     receives[SMALL] = connection_pair_recv(&pair, 1, buffer, BYTES);
     for (uint32_t i = 0; i < SMALL; i++)
         receives[i] = connection_pair_recv(&pair, 1, small[i], sizeof small[i]);

@@ -66,7 +66,7 @@ static void open_pair(struct connection_pair *pair, const char *reliability, con
         opened_bytes[end] = store_bytes(store_of(pair, end));
 }
 
-static void use_and_rest(const char *reliability)
+static void use_and_idle(const char *reliability)
 {
     struct connection_pair pair;
     open_pair(&pair, reliability, LINK);
@@ -86,19 +86,19 @@ static void use_and_rest(const char *reliability)
 static void test_idle_takes_nothing(void **state)
 {
     (void)state;
-    use_and_rest("sr-nack");
+    use_and_idle("sr-nack");
 }
 
 static void test_idle_keeps_no_parity(void **state)
 {
     (void)state;
-    use_and_rest("ec:mds,k=4,m=2");
+    use_and_idle("ec:mds,k=4,m=2");
 }
 
 static void test_idle_keeps_no_plan(void **state)
 {
     (void)state;
-    use_and_rest("auto");
+    use_and_idle("auto");
 }
 
 /* However many messages there were, and numbers that have passed the end of the rings. */

@@ -257,9 +257,9 @@ static void test_lost_repairs_cost_a_round_each(void **state)
                 losses = lose_of_group(&spec, 1, 1, 9);
             losses.injections = injections;
             struct sr_world_result result = run_losing(spec, losses);
-            lh_time most = fallback_ns(&spec, 0.5) +
-                           (injections - 1) * (RTT_NS + WINDOW_NS + WINDOW_NS / 8 + 40 * CHUNK_NS);
-            assert_in_range(result.done_ns, all_sent_ns(&spec) + injections * RTT_NS, most);
+            lh_time maximum = fallback_ns(&spec, 0.5) +
+                              (injections - 1) * (RTT_NS + WINDOW_NS + WINDOW_NS / 8 + 40 * CHUNK_NS);
+            assert_in_range(result.done_ns, all_sent_ns(&spec) + injections * RTT_NS, maximum);
             assert_int_equal(result.receiver.fallbacks, 1);
             assert_int_equal(result.receiver.submessages_failed, 1);
         }
@@ -280,10 +280,10 @@ static void test_lost_messages_cost_windows(void **state)
             losses.kind = kinds[k];
             losses.messages = lost;
             struct sr_world_result result = run_losing(spec, losses);
-            lh_time most = fallback_ns(&spec, 0.5) + windows[lost] * WINDOW_NS;
-            if (result.done_ns > most)
+            lh_time maximum = fallback_ns(&spec, 0.5) + windows[lost] * WINDOW_NS;
+            if (result.done_ns > maximum)
                 fail_msg("%u of kind %u: %.3f ms, at most %.3f", lost, kinds[k], ms(result.done_ns),
-                         ms(most));
+                         ms(maximum));
         }
 }
 
@@ -298,10 +298,10 @@ static void test_silence_is_bridged_by_probes(void **state)
             losses.kind = kinds[k];
             losses.messages = lost;
             struct sr_world_result result = run_losing(spec, losses);
-            lh_time most = fallback_ns(&spec, 0.5) + (k == 2 ? 0 : 2 * lost * RTT_NS);
-            if (result.done_ns > most)
+            lh_time maximum = fallback_ns(&spec, 0.5) + (k == 2 ? 0 : 2 * lost * RTT_NS);
+            if (result.done_ns > maximum)
                 fail_msg("%u of kind %u: %.3f ms, at most %.3f", lost, kinds[k], ms(result.done_ns),
-                         ms(most));
+                         ms(maximum));
         }
 }
 
@@ -317,9 +317,9 @@ static void test_lost_marks_of_a_repair_cost_windows(void **state)
         losses.only_later_rounds = true;
         losses.messages = lost;
         struct sr_world_result result = run_losing(spec, losses);
-        lh_time most = fallback_ns(&spec, 0.5) + (3 + lost) * RTT_NS;
-        if (result.done_ns > most)
-            fail_msg("%u lost: %.3f ms, at most %.3f", lost, ms(result.done_ns), ms(most));
+        lh_time maximum = fallback_ns(&spec, 0.5) + (3 + lost) * RTT_NS;
+        if (result.done_ns > maximum)
+            fail_msg("%u lost: %.3f ms, at most %.3f", lost, ms(result.done_ns), ms(maximum));
     }
 }
 

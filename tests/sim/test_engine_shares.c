@@ -93,15 +93,15 @@ static void feed_all(void *context)
 }
 
 /* told: the engine has the rate; else the link has it, and pushes back. */
-static void begin(struct net *net, bool told)
+static void begin(struct net *net, bool given)
 {
     char link[64] = "rtt=200us";
     struct lh_engine_attr attrs[2];
-    if (!told)
+    if (!given)
         snprintf(link, sizeof link, "rtt=200us,rate=1Gbit,queue=%u", QUEUE);
     for (int i = 0; i < 2; i++)
         lh_engine_attr_init(&attrs[i]);
-    attrs[0].rate_bps = told ? RATE_BPS : 0;
+    attrs[0].rate_bps = given ? RATE_BPS : 0;
     sim_engines_open(&net->sim, "shares", 1, link, 2, attrs);
     net->sim.on_round = feed_all;
     net->sim.context = net;
@@ -145,12 +145,13 @@ static uint64_t check_even(const struct net *net, uint32_t first, uint32_t last)
 }
 
 /* The rate is used, and, where the engine keeps it, not exceeded. */
-static void check_rate(uint64_t bytes, bool told)
+static void check_rate(uint64_t bytes, bool given)
 {
     uint64_t full = RATE_BPS / 8 * SPAN_NS / LH_NS_PER_S;
-    assert_true(bytes > full / 100 *
-                            (told ? 97 : 80)); /* of the link's, headers have a part, and its short queue */
-    assert_true(bytes < full + 300000);        /* a burst beside it */
+    assert_true(bytes >
+                full / 100 *
+                    (given ? 97 : 80)); /* of the link's, headers have a part, and its short queue */
+    assert_true(bytes < full + 300000); /* a burst beside it */
 }
 
 static void fill(struct net *net, uint32_t first, uint32_t last, size_t bytes, uint32_t flight)
@@ -165,12 +166,12 @@ static void fill(struct net *net, uint32_t first, uint32_t last, size_t bytes, u
 static void test_bulk_has_even_shares(void **state)
 {
     (void)state;
-    for (int told = 0; told < 2; told++) {
+    for (int given = 0; given < 2; given++) {
         struct net net = {0};
         fill(&net, 0, PEERS, MESSAGE_MAX, 2);
-        begin(&net, told);
+        begin(&net, given);
         sim_engines_run(&net.sim, SPAN_NS);
-        check_rate(check_even(&net, 0, PEERS), told);
+        check_rate(check_even(&net, 0, PEERS), given);
         end(&net);
     }
 }
@@ -190,17 +191,17 @@ static void test_sizes_of_messages_do_not_count(void **state)
 }
 
 /* One message of 64 bytes after the other: with nothing beside it, and beside bulk. */
-static lh_time small_beside(bool told, size_t bulk_bytes)
+static lh_time small_beside(bool given, size_t bulk_bytes)
 {
     struct net net = {0};
     fill(&net, 0, 1, 64, 1);
     fill(&net, 1, PEERS, bulk_bytes, bulk_bytes > 0 ? 2 : 0);
-    begin(&net, told);
+    begin(&net, given);
     sim_engines_run(&net.sim, SPAN_NS);
     lh_time longest_ns = net.loads[0].longest_ns;
     assert_true(net.loads[0].delivered > 64 * 100);
     if (bulk_bytes > 0)
-        check_rate(check_even(&net, 1, PEERS), told);
+        check_rate(check_even(&net, 1, PEERS), given);
     end(&net);
     return longest_ns;
 }
@@ -209,12 +210,12 @@ static lh_time small_beside(bool told, size_t bulk_bytes)
 static void test_small_messages_do_not_wait_for_bulk(void **state)
 {
     (void)state;
-    for (int told = 0; told < 2; told++) {
-        lh_time alone_ns = small_beside(told, 0);
-        lh_time beside_ns = small_beside(told, MESSAGE_MAX);
-        lh_time ahead_ns = (told ? 0 : QUEUE / 1024 * PACKET_NS) + 4 * PACKET_NS;
+    for (int given = 0; given < 2; given++) {
+        lh_time alone_ns = small_beside(given, 0);
+        lh_time beside_ns = small_beside(given, MESSAGE_MAX);
+        lh_time ahead_ns = (given ? 0 : QUEUE / 1024 * PACKET_NS) + 4 * PACKET_NS;
         print_message("64 bytes, rate of the %s: %.0f us alone, %.0f us beside bulk\n",
-                      told ? "engine" : "link", (double)alone_ns * 1e-3, (double)beside_ns * 1e-3);
+                      given ? "engine" : "link", (double)alone_ns * 1e-3, (double)beside_ns * 1e-3);
         assert_true(beside_ns <= alone_ns + ahead_ns);
     }
 }
@@ -223,11 +224,11 @@ static void test_small_messages_do_not_wait_for_bulk(void **state)
 static void test_flood_of_small_messages(void **state)
 {
     (void)state;
-    for (int told = 0; told < 2; told++) {
+    for (int given = 0; given < 2; given++) {
         struct net net = {0};
         fill(&net, 0, 1, 64, FLIGHT_MAX);
         fill(&net, 1, PEERS, MESSAGE_MAX, 2);
-        begin(&net, told);
+        begin(&net, given);
         sim_engines_run(&net.sim, SPAN_NS);
         uint64_t bulk = check_even(&net, 1, PEERS);
         assert_true(bulk >= RATE_BPS / 8 * SPAN_NS / LH_NS_PER_S / 100 * 85);

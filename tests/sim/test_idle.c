@@ -218,7 +218,7 @@ static void test_the_keeper_is_replaced(void **state)
     end(&net);
 }
 
-/* One end ends it and the program holds the other: that one is no keeper any more. */
+/* One end ends it and the program holds the other: that one is no representative any more. */
 static void test_a_keeper_that_ended_is_replaced(void **state)
 {
     (void)state;
@@ -326,7 +326,7 @@ static void test_one_that_ended_among_many(void **state)
     (void)state;
     struct net net;
     struct waiting waiting;
-    for (uint32_t closed = 0; closed < 2; closed++) { /* the keeper, and another */
+    for (uint32_t closed = 0; closed < 2; closed++) { /* the representative, and another */
         begin(&net, 4, NULL);
         wait_on_all(&net, &waiting);
         run_for(&net, SETTLE_NS);

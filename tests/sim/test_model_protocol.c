@@ -23,8 +23,8 @@
 #define MESSAGES 500u
 #define TAIL     0.99
 /* Of 500 messages 1 to 10 are above the true 99th percentile, with 98 %. */
-#define ABOVE_LEAST 1u
-#define ABOVE_MOST  10u
+#define ABOVE_MIN 1u
+#define ABOVE_MAX 10u
 
 struct point {
     const char *scheme;
@@ -96,8 +96,8 @@ static void check(const struct point *point)
     run(point, seconds);
     for (unsigned i = 0; i < MESSAGES; i++)
         mean += seconds[i] / MESSAGES;
-    double low = seconds[MESSAGES - 1 - ABOVE_MOST];
-    double high = seconds[MESSAGES - ABOVE_LEAST];
+    double low = seconds[MESSAGES - 1 - ABOVE_MAX];
+    double high = seconds[MESSAGES - ABOVE_MIN];
     print_message("%-32s mean %.3f ms, model %.3f; 99 %% %.3f to %.3f, model %.3f\n", point->scheme,
                   mean * 1e3, times.mean_s * 1e3, low * 1e3, high * 1e3, tail * 1e3);
     assert_true(fabs(times.mean_s / mean - 1) < 0.05);

@@ -65,7 +65,7 @@ static uint64_t held_by_alpha(double alpha)
     config.switches.pfc_alpha = alpha;
     config.transport.rto = 1e6;
     const struct netsim_flow_request flows[] = {{2000000, 0, 0, 2}, {2000000, 0, 1, 2}};
-    uint64_t most = 0;
+    uint64_t maximum = 0;
     netsim_world_open(&world, &config, flows, 2, 1);
     netsim_world_watch(&world);
     netsim_world_finish_in_steps(&world, NETSIM_PS_PER_US);
@@ -73,11 +73,11 @@ static uint64_t held_by_alpha(double alpha)
     netsim_world_check_done(&world);
     assert_true(world.net.network.totals.dropped_packets == 0 && world.net.network.totals.pauses > 0);
     for (uint32_t host = 0; host < 2; host++)
-        most = world.net.network.ports[host].held_max_bytes > most
-                   ? world.net.network.ports[host].held_max_bytes
-                   : most;
+        maximum = world.net.network.ports[host].held_max_bytes > maximum
+                      ? world.net.network.ports[host].held_max_bytes
+                      : maximum;
     netsim_world_close(&world);
-    return most;
+    return maximum;
 }
 
 /* After the threshold come the packet that crosses it and a round trip of the link, 25 kB, and its ends. */

@@ -114,7 +114,7 @@ static void queues_are_shorter_and_the_cable_stays_busy(void **state)
     assert_true(took_ps < alone_ps + alone_ps / 2);
 }
 
-static void notifications_come_at_most_so_often(void **state)
+static void notifications_come_at_max_so_often(void **state)
 {
     (void)state;
     static struct netsim_world world;
@@ -126,8 +126,8 @@ static void notifications_come_at_most_so_often(void **state)
     netsim_world_close(&world);
     config.transport.cnp_ps = 50 * NETSIM_PS_PER_US;
     incast_run(&world, &config, &incast);
-    uint64_t most = 4 * (world.net.network.now_ps / config.transport.cnp_ps + 1);
-    assert_true(incast.marked_acks > 4 && incast.marked_acks <= most);
+    uint64_t maximum = 4 * (world.net.network.now_ps / config.transport.cnp_ps + 1);
+    assert_true(incast.marked_acks > 4 && incast.marked_acks <= maximum);
     assert_true(incast.marked_acks < world.net.network.totals.marked_packets);
     netsim_world_close(&world);
 }
@@ -152,7 +152,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_marks_nothing_changes),
         cmocka_unit_test(queues_are_shorter_and_the_cable_stays_busy),
-        cmocka_unit_test(notifications_come_at_most_so_often),
+        cmocka_unit_test(notifications_come_at_max_so_often),
         cmocka_unit_test(a_pace_is_the_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

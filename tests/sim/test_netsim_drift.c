@@ -77,7 +77,7 @@ static void a_packet_arrives_when_it_should(void **state)
 }
 
 /* Where the delay falls by a quarter of the time, packets come closer than they left, and in order: go-back-N
- * would ask for what was overtaken. */
+ * would ask for what was reordered. */
 static void packets_stay_in_order(void **state)
 {
     (void)state;

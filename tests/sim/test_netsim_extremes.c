@@ -1,6 +1,6 @@
 /*
  * Configurations at the limits: flows whose network is dead, paths of many links, buffers of many GiB, links
- * on which much is overtaken. Each run ends, and says what became of it.
+ * on which much is reordered. Each run ends, and says what became of it.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -312,21 +312,21 @@ static void even_grants_do_not_swing(void **state)
     const uint64_t slot_bytes = 500000;
     for (int even = 0; even < 2; even++) {
         struct netsim_config config = way_config(&ways[WAY_BIFROST]);
-        uint64_t most = 0, least = UINT64_MAX;
+        uint64_t maximum = 0, minimum = UINT64_MAX;
         config.longs.even_grants = even != 0;
         open_flows(&config, 400000000, 2);
         for (unsigned slot = 0; slot < 1000; slot++) {
             uint64_t before = long_link()->sent_bytes;
             assert_int_equal(netsim_run(&world.net, (slot + 1) * config.longs.slot_ps, UINT64_MAX), 0);
             uint64_t sent = long_link()->sent_bytes - before;
-            most = slot >= 600 && sent > most ? sent : most;
-            least = slot >= 600 && sent < least ? sent : least;
+            maximum = slot >= 600 && sent > maximum ? sent : maximum;
+            minimum = slot >= 600 && sent < minimum ? sent : minimum;
         }
         check_whole(&ways[WAY_BIFROST]);
         if (even != 0)
-            assert_true(least > slot_bytes / 2 - 3 * FRAME && most < slot_bytes / 2 + 3 * FRAME);
+            assert_true(minimum > slot_bytes / 2 - 3 * FRAME && maximum < slot_bytes / 2 + 3 * FRAME);
         else
-            assert_true(least == 0 && most >= slot_bytes);
+            assert_true(minimum == 0 && maximum >= slot_bytes);
         netsim_world_close(&world);
     }
 }

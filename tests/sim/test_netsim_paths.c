@@ -234,7 +234,7 @@ static void faults_end_each_exactly_once(void **state)
     uint32_t ends[1000] = {0};
     uint32_t lost = 0;
     uint32_t corrupted = 0;
-    uint32_t overtaken = 0;
+    uint32_t later_arrived = 0;
     uint64_t highest = 0;
     while (netsim_raw_take(&world.net, &raw)) {
         assert_true(raw.arrive_ps >= last_ps);
@@ -242,7 +242,7 @@ static void faults_end_each_exactly_once(void **state)
         ends[raw.cookie]++;
         lost += raw.destination == NETSIM_DROPPED;
         corrupted += raw.corrupted;
-        overtaken += raw.cookie < highest && raw.destination != NETSIM_DROPPED;
+        later_arrived += raw.cookie < highest && raw.destination != NETSIM_DROPPED;
         highest = raw.cookie > highest && raw.destination != NETSIM_DROPPED ? raw.cookie : highest;
     }
     for (uint32_t i = 0; i < 1000; i++)
@@ -250,7 +250,7 @@ static void faults_end_each_exactly_once(void **state)
     assert_true(lost == world.net.network.totals.lost_packets && lost > 60 && lost < 140);
     assert_true(corrupted == world.net.network.totals.corrupted_packets && corrupted > 55 &&
                 corrupted < 130);
-    assert_true(overtaken > 100 && world.net.network.totals.duplicated_packets == 0);
+    assert_true(later_arrived > 100 && world.net.network.totals.duplicated_packets == 0);
     netsim_world_check_end(&world);
     netsim_world_close(&world);
 }

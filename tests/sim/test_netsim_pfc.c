@@ -25,15 +25,15 @@ static struct netsim_config pfc_config(enum netsim_topology_kind kind)
 /* Event by event; the most that was held of one link's data. */
 static uint64_t held_max_run(struct netsim_world *world)
 {
-    uint64_t most = 0;
+    uint64_t maximum = 0;
     unsigned priority = world->config.transport.data_priority;
     while (netsim_run(&world->net, NETSIM_NEVER, 1) == 0) {
         for (uint32_t p = 0; p < world->net.network.ports_count; p++) {
-            if (world->net.network.ports[p].held_bytes[priority] > most)
-                most = world->net.network.ports[p].held_bytes[priority];
+            if (world->net.network.ports[p].held_bytes[priority] > maximum)
+                maximum = world->net.network.ports[p].held_bytes[priority];
         }
     }
-    return most;
+    return maximum;
 }
 
 /* After xoff: the packet that crosses it; what comes while the pause waits behind a packet, is sent, travels;
@@ -69,11 +69,11 @@ static void what_is_held_stays_within_the_bound(void **state)
         const struct netsim_flow_request flows[] = {
             {1200000, 0, 0, 4}, {1200000, 0, 1, 4}, {1200000, 0, 2, 5}, {1200000, 0, 4, 1}};
         netsim_world_open(&world, &config, flows, 4, 3);
-        uint64_t most = held_max_run(&world);
+        uint64_t maximum = held_max_run(&world);
         check_lossless(&world);
-        assert_true(most > config.switches.pfc_xoff_bytes);
-        if (most > held_bound(&config))
-            fail_msg("case %zu: %llu bytes held, at most %llu", i, (unsigned long long)most,
+        assert_true(maximum > config.switches.pfc_xoff_bytes);
+        if (maximum > held_bound(&config))
+            fail_msg("case %zu: %llu bytes held, at most %llu", i, (unsigned long long)maximum,
                      (unsigned long long)held_bound(&config));
         netsim_world_close(&world);
     }
@@ -149,7 +149,7 @@ static void too_little_buffer_drops(void **state)
     netsim_world_close(&world);
 }
 
-/* A pause that is lost would only cost a drop, but a resume that is lost, or overtaken by the pause before
+/* A pause that is lost would only cost a drop, but a resume that is lost, or reordered by the pause before
  * it, would stop its link for ever. */
 static void faults_spare_pauses(void **state)
 {

@@ -57,15 +57,15 @@ static void a_queue_gets_alpha_of_what_is_free(void **state)
     static struct netsim_world world;
     for (size_t i = 0; i < sizeof alphas / sizeof alphas[0]; i++) {
         struct netsim_config config = netsim_world_config(NETSIM_DUMBBELL);
-        double most = alphas[i] * (1000000 + FRAME) / (1 + alphas[i]);
+        double maximum = alphas[i] * (1000000 + FRAME) / (1 + alphas[i]);
         config.switches.buffer_bytes = 1000000;
         config.switches.alpha = alphas[i];
         incast_open(&world, &config, 2000000);
         netsim_world_finish_in_steps(&world, NETSIM_PS_PER_US);
         netsim_world_check_end(&world);
         netsim_world_check_done(&world);
-        assert_true(incast_port(&world)->queued_max_bytes <= most);
-        assert_true(incast_port(&world)->queued_max_bytes > most - 2 * FRAME);
+        assert_true(incast_port(&world)->queued_max_bytes <= maximum);
+        assert_true(incast_port(&world)->queued_max_bytes > maximum - 2 * FRAME);
         assert_true(world.net.network.totals.dropped_packets > 0);
         netsim_world_close(&world);
     }

@@ -66,7 +66,7 @@ struct thief {
     uint32_t middle;
     uint32_t first; /* of those that are taken */
     uint32_t last;
-    unsigned most; /* so many are, repeated ones too */
+    unsigned maximum; /* so many are, repeated ones too */
     unsigned taken;
     netsim_time first_repeat_ps;
 };
@@ -80,14 +80,14 @@ static void on_packet(void *context, const struct lh_netsim_packet *packet)
         thief->first_repeat_ps = packet->at_ps;
     if (packet->link != thief->middle || packet->kind != LH_NETSIM_DATA)
         return;
-    bool taken =
-        packet->sequence >= thief->first && packet->sequence <= thief->last && thief->taken < thief->most;
+    bool taken = packet->sequence >= thief->first && packet->sequence <= thief->last &&
+                 thief->taken < thief->maximum;
     spec->loss = taken ? 1 : 0;
     thief->taken += taken;
 }
 
 static struct thief steal(struct netsim_world *world, struct netsim_config *config, uint32_t packets,
-                          uint32_t first, uint32_t last, unsigned most)
+                          uint32_t first, uint32_t last, unsigned maximum)
 {
     config->topology.faults.loss = 1e-9; /* so that the middle has faults at all */
     const struct netsim_flow_request flow = {(uint64_t)packets * 4096, 0, 0, 4};
@@ -98,7 +98,7 @@ static struct thief steal(struct netsim_world *world, struct netsim_config *conf
                           .middle = netsim_world_link(world, left, left + 1),
                           .first = first,
                           .last = last,
-                          .most = most};
+                          .maximum = maximum};
     world->net.network.watcher = on_packet;
     world->net.network.watcher_context = &thief;
     world->net.network.ports[thief.host_link].flags |= NETSIM_PORT_WATCHED;
@@ -106,7 +106,7 @@ static struct thief steal(struct netsim_world *world, struct netsim_config *conf
     netsim_world_finish(world);
     netsim_world_check_end(world);
     netsim_world_check_done(world);
-    assert_int_equal(thief.taken, most);
+    assert_int_equal(thief.taken, maximum);
     return thief;
 }
 

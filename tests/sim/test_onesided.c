@@ -409,10 +409,10 @@ static void revoked_while_decoding(void **state)
     bed.pair.ends[1]->engine->coders.count = 1; /* the step finds what they have done */
     for (uint64_t i = 0; i < COUNT; i++)
         requests[i] = begin(&bed, true, i * BYTES, BYTES);
-    const struct lh_connection *inner = bed.pair.ends[1]->onesided_outer.inner;
-    for (uint32_t i = 0; i < 100 && messages_decoding(inner) < 2; i++)
+    const struct lh_connection *sub = bed.pair.ends[1]->onesided_parent.sub;
+    for (uint32_t i = 0; i < 100 && messages_decoding(sub) < 2; i++)
         connection_pair_run(&bed.pair, LH_NS_PER_MS);
-    assert_true(messages_decoding(inner) >= 2);
+    assert_true(messages_decoding(sub) >= 2);
     sem_post(&gate);
     lh_revoke(bed.region);
     memcpy(bed.before, bed.memory, REGION);
@@ -542,7 +542,7 @@ static void many_in_both_directions(void **state)
 static void send_header(struct bed *bed, const void *data, size_t bytes)
 {
     struct lh_request *request;
-    assert_int_equal(lh_send(bed->pair.ends[0]->onesided_outer.inner, data, bytes, NULL, &request), 0);
+    assert_int_equal(lh_send(bed->pair.ends[0]->onesided_parent.sub, data, bytes, NULL, &request), 0);
     connection_pair_run(&bed->pair, 5 * RTT);
     lh_request_free(request);
 }
@@ -560,7 +560,7 @@ static void malformed_headers(void **state)
         struct lh_request *request;
         write_ok(&bed, 0, 64);
         send_header(&bed, i == 0 ? unasked : garbage, sizes[i]);
-        assert_int_equal(lh_connection_error(ends[1]->onesided_outer.inner), -LH_EPROTOCOL);
+        assert_int_equal(lh_connection_error(ends[1]->onesided_parent.sub), -LH_EPROTOCOL);
         assert_true(start(&bed, true, 0, 10, false, &request) != 0);
         for (int end = 0; end < 2; end++)
             assert_int_equal(lh_connection_error(ends[end]), 0);
@@ -598,7 +598,7 @@ static void malformed_blob_that_was_kept(void **state)
     connection_pair_open(&bed.pair, "onesided", 5, LINK, &attr, NULL);
     assert_int_equal(lh_sdr_message_send(ends[0]->qp, message, sizeof message), 0);
     connection_pair_run(&bed.pair, 5 * RTT);
-    assert_non_null(ends[1]->onesided_outer.peer_blob);
+    assert_non_null(ends[1]->onesided_parent.peer_blob);
     assert_true(expose_with(&bed, NULL, &region) < 0);
     assert_non_null(strstr(lh_last_error(), "one-sided operations have ended"));
     const struct lh_part part = {.address = bed.data, .bytes = 10};

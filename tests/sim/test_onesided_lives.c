@@ -62,9 +62,9 @@ static uint64_t below(struct life *life, uint64_t bound)
 }
 
 /* Mostly small. */
-static uint64_t some_bytes(struct life *life, uint64_t most)
+static uint64_t some_bytes(struct life *life, uint64_t maximum)
 {
-    return below(life, 1 + (most >> below(life, 12)));
+    return below(life, 1 + (maximum >> below(life, 12)));
 }
 
 #define check(life, condition)                                                                             \

@@ -566,7 +566,7 @@ static void test_pace(void **state)
 }
 
 /* Between the first chunk that is missing and the last that has arrived. */
-static uint32_t chunks_overtaken(struct sdr_recv_handle *recv)
+static uint32_t chunks_reordered(struct sdr_recv_handle *recv)
 {
     uint8_t *bitmap;
     size_t chunks, first = 0, end = 0;
@@ -588,7 +588,7 @@ static void test_pace_of_two_workers(void **state)
     struct sdr_recv_handle *recv;
     struct sdr_send_handle *send;
     int done = 0;
-    uint32_t most = 0;
+    uint32_t maximum = 0;
     assert_int_equal(sdr_pair_recv(&pair, 0, 1 << 20, &recv), SDR_SUCCESS);
     sdr_pair_run(&pair, MS);
     assert_int_equal(sdr_pair_send(&pair, 0, 1 << 20, 0, &send), SDR_SUCCESS);
@@ -600,10 +600,10 @@ static void test_pace_of_two_workers(void **state)
         assert_int_equal(lh_sdr_progress(pair.ends[SDR_PAIR_RX].context, &next), 0);
         sim_world_advance(pair.world, sim_world_now(pair.world) + MS / 100);
         sdr_send_poll(send, &done, NULL);
-        uint32_t overtaken = done ? 0 : chunks_overtaken(recv);
-        most = overtaken > most ? overtaken : most;
+        uint32_t later_arrived = done ? 0 : chunks_reordered(recv);
+        maximum = later_arrived > maximum ? later_arrived : maximum;
     }
-    assert_int_equal(most, 0);
+    assert_int_equal(maximum, 0);
     sdr_pair_close(&pair);
 }
 

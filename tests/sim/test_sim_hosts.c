@@ -163,7 +163,7 @@ static void test_poll_takes_its_share(void **state)
     struct fabric_arrival arrivals[FABRIC_BATCH_MAX];
     uint32_t asked = 0;
     uint64_t bytes = 0;
-    uint64_t most = 0;
+    uint64_t maximum = 0;
     pair_open(&pair, &(struct sim_pair_options){.world = "shared", .seed = 1, .channels = 1});
     sim_world_poll_share(pair.world, one_at_a_time, &asked);
     struct pair_end *end = &pair.ends[1];
@@ -172,14 +172,14 @@ static void test_poll_takes_its_share(void **state)
     for (uint32_t packet = 0; packet < 3; packet++)
         assert_true(pair_post(&pair, 0, packet));
     sim_world_advance(pair.world, 1);
-    assert_true(sim_world_waiting(pair.world, 1, SIM_PORT_FIRST, &bytes, &most));
-    assert_true(bytes > 3 * 1024 && bytes <= most);
+    assert_true(sim_world_waiting(pair.world, 1, SIM_PORT_FIRST, &bytes, &maximum));
+    assert_true(bytes > 3 * 1024 && bytes <= maximum);
     for (uint32_t i = 0; i < 3; i++)
         assert_int_equal(end->fabric->ops->poll(end->endpoint, 0, arrivals, FABRIC_BATCH_MAX), 1);
     assert_int_equal(asked, 3);
-    assert_true(sim_world_waiting(pair.world, 1, SIM_PORT_FIRST, &bytes, &most));
+    assert_true(sim_world_waiting(pair.world, 1, SIM_PORT_FIRST, &bytes, &maximum));
     assert_int_equal(bytes, 0);
-    assert_false(sim_world_waiting(pair.world, 2, SIM_PORT_FIRST, &bytes, &most));
+    assert_false(sim_world_waiting(pair.world, 2, SIM_PORT_FIRST, &bytes, &maximum));
     pair_close(&pair);
 }
 

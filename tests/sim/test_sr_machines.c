@@ -96,9 +96,9 @@ static void test_one_lost_chunk_costs_a_round_trip_and_a_window(void **state)
         struct sr_world_result result = run_losing(spec, (struct losses){.chunk = lost, .injections = 1});
         assert_int_equal(result.again, 1);
         assert_int_equal(result.needless, 0);
-        lh_time most = sr_world_ideal_ns(&spec) + RTT_NS + WINDOW_NS + WINDOW_NS / 16 + 2 * CHUNK_NS;
-        if (result.done_ns > most)
-            fail_msg("chunk %u: %.3f ms, at most %.3f", lost, ms(result.done_ns), ms(most));
+        lh_time maximum = sr_world_ideal_ns(&spec) + RTT_NS + WINDOW_NS + WINDOW_NS / 16 + 2 * CHUNK_NS;
+        if (result.done_ns > maximum)
+            fail_msg("chunk %u: %.3f ms, at most %.3f", lost, ms(result.done_ns), ms(maximum));
     }
 }
 
@@ -111,9 +111,9 @@ static void test_a_lost_repair_costs_the_same_again(void **state)
         struct sr_world_result result = run_losing(spec, (struct losses){.chunk = lost, .injections = 3});
         assert_int_equal(result.again, 3);
         lh_time round = RTT_NS + WINDOW_NS + WINDOW_NS / 8 + 2 * CHUNK_NS;
-        lh_time most = sr_world_ideal_ns(&spec) + 3 * round;
-        if (result.done_ns > most)
-            fail_msg("chunk %u: %.3f ms, at most %.3f", lost, ms(result.done_ns), ms(most));
+        lh_time maximum = sr_world_ideal_ns(&spec) + 3 * round;
+        if (result.done_ns > maximum)
+            fail_msg("chunk %u: %.3f ms, at most %.3f", lost, ms(result.done_ns), ms(maximum));
     }
 }
 
@@ -126,9 +126,9 @@ static void test_lost_marks_cost_windows(void **state)
         struct sr_world_spec spec = ocean("sr-nack", 256);
         struct sr_world_result result =
             run_losing(spec, (struct losses){.chunk = 255, .injections = 1, .to_receiver = marks});
-        lh_time most =
+        lh_time maximum =
             sr_world_ideal_ns(&spec) + RTT_NS + WINDOW_NS + windows[marks] * WINDOW_NS + 2 * CHUNK_NS;
-        assert_in_range(result.done_ns, most - 20 * CHUNK_NS, most); /* the link has a queue of 16 */
+        assert_in_range(result.done_ns, maximum - 20 * CHUNK_NS, maximum); /* the link has a queue of 16 */
         assert_int_equal(result.again, 1);
     }
 }
@@ -142,10 +142,10 @@ static void test_lost_reports_cost_windows(void **state)
         struct sr_world_spec spec = ocean("sr-nack", 10);
         struct losses losses = {.chunk = 5, .injections = 1, .to_sender = reports};
         struct sr_world_result result = run_losing(spec, losses);
-        lh_time most =
+        lh_time maximum =
             sr_world_ideal_ns(&spec) + RTT_NS + WINDOW_NS + windows[reports] * WINDOW_NS + 2 * CHUNK_NS;
-        if (result.done_ns > most)
-            fail_msg("%u reports lost: %.3f ms, at most %.3f", reports, ms(result.done_ns), ms(most));
+        if (result.done_ns > maximum)
+            fail_msg("%u reports lost: %.3f ms, at most %.3f", reports, ms(result.done_ns), ms(maximum));
         assert_int_equal(result.again, 1);
     }
 }
@@ -172,12 +172,12 @@ static void test_one_lost_chunk_costs_sr_rto_its_timeout(void **state)
     struct sr_world_result result = run_losing(spec, (struct losses){.chunk = 255, .injections = 1});
     assert_int_equal(result.again, 1);
     lh_time queue = 16 * CHUNK_NS; /* the timeout runs from when the link takes the chunk into its queue */
-    lh_time least = sr_world_ideal_ns(&spec) + 3 * RTT_NS - queue;
-    assert_in_range(result.done_ns, least, least + 3 * RTT_NS / 64 + queue);
+    lh_time minimum = sr_world_ideal_ns(&spec) + 3 * RTT_NS - queue;
+    assert_in_range(result.done_ns, minimum, minimum + 3 * RTT_NS / 64 + queue);
     spec.params = "alpha=0.5";
     result = run_losing(spec, (struct losses){.chunk = 255, .injections = 1});
-    least = sr_world_ideal_ns(&spec) + 3 * RTT_NS / 2 - queue;
-    assert_in_range(result.done_ns, least, least + 3 * RTT_NS / 64 + queue);
+    minimum = sr_world_ideal_ns(&spec) + 3 * RTT_NS / 2 - queue;
+    assert_in_range(result.done_ns, minimum, minimum + 3 * RTT_NS / 64 + queue);
 }
 
 /* ---- always completes -------------------------------------------------------------------------------- */

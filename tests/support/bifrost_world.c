@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <string.h>
 
-static uint64_t least(uint64_t a, uint64_t b)
+static uint64_t minimum(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
@@ -31,7 +31,7 @@ static void arrivals(const struct bifrost_world *world, uint64_t *first, uint64_
 {
     uint64_t rest = world->delta_bytes % world->slot_bytes;
     uint64_t next = world->sent[(world->oldest + 1) % world->slots];
-    *first = least(world->sent[world->oldest], rest);
+    *first = minimum(world->sent[world->oldest], rest);
     *second = next > rest ? next - rest : 0;
 }
 
@@ -41,9 +41,9 @@ static bool runs_dry(const struct bifrost_world *world, uint64_t first, uint64_t
 {
     uint64_t rest = world->delta_bytes % world->slot_bytes;
     uint64_t queue = world->queue_bytes;
-    if (queue < least(drain, rest - first))
+    if (queue < minimum(drain, rest - first))
         return true;
-    if (queue + first < least(drain, world->slot_bytes - second))
+    if (queue + first < minimum(drain, world->slot_bytes - second))
         return true;
     return queue + first + second < drain;
 }
@@ -67,11 +67,11 @@ static uint64_t downstream(struct bifrost_world *world, uint64_t drain_bytes)
     arrivals(world, &first, &second);
     bool dry = runs_dry(world, first, second, drain_bytes);
     uint64_t came = world->queue_bytes + first + second;
-    world->given_bytes += least(came, drain_bytes);
-    world->queue_bytes = came - least(came, drain_bytes);
+    world->given_bytes += minimum(came, drain_bytes);
+    world->queue_bytes = came - minimum(came, drain_bytes);
     uint32_t quanta = lh_bifrost_on_slot(&world->port, world->queue_bytes, first + second);
     look(world, came, dry);
-    return world->slot_bytes - least((uint64_t)quanta * LH_PFC_QUANTUM_BYTES, world->slot_bytes);
+    return world->slot_bytes - minimum((uint64_t)quanta * LH_PFC_QUANTUM_BYTES, world->slot_bytes);
 }
 
 static void upstream(struct bifrost_world *world, uint64_t bytes)
@@ -85,9 +85,9 @@ uint64_t bifrost_world_slot(struct bifrost_world *world, uint64_t drain_bytes, u
 {
     uint64_t granted = downstream(world, drain_bytes);
     uint64_t paused = world->slot_bytes - granted;
-    uint64_t leaks = granted > 0 && paused > 0 ? least(leak_bytes, paused) : 0;
+    uint64_t leaks = granted > 0 && paused > 0 ? minimum(leak_bytes, paused) : 0;
     world->lost = 0;
-    upstream(world, least(granted, upstream_bytes) + leaks);
+    upstream(world, minimum(granted, upstream_bytes) + leaks);
     return granted;
 }
 
@@ -99,5 +99,5 @@ void bifrost_world_deaf_slot(struct bifrost_world *world, uint64_t drain_bytes)
         upstream(world, world->slot_bytes);
     else
         upstream(world,
-                 world->lost == world->guard_slots ? least(world->slack_bytes, world->slot_bytes) : 0);
+                 world->lost == world->guard_slots ? minimum(world->slack_bytes, world->slot_bytes) : 0);
 }

@@ -251,7 +251,7 @@ static void decide(struct bottleneck *b, struct bottleneck_flow *f)
     f->pacer.burst_bytes = f->burst_bytes + arrears_bytes(f, rate_bps);
     if (f->pacer.rate_bps != rate_bps) {
         f->pacer.rate_bps = rate_bps;
-        f->pacer.free_rest = 0;
+        f->pacer.free_remainder = 0;
     }
     f->send_ns = b->now;
 }

@@ -37,7 +37,7 @@ static struct bottleneck *build(const struct trial *trial, double bdp)
             .params = trial->params,
             .rtt_ns = trial->rtt_ns,
             .start_ns = 1 + (lh_time)i * trial->stagger * trial->rtt_ns,
-            .rate_bps = trial->told ? trial->rate_bps : 0,
+            .rate_bps = trial->given ? trial->rate_bps : 0,
             .mtu_bytes = TRIAL_MTU,
         };
         bottleneck_add(bottleneck, &flow);
@@ -113,7 +113,7 @@ void trial_paths(void **state)
         assert_true(result.goodput >= 0.7);
         assert_true(result.delay < 0.75);
         assert_true(result.dropped < 0.01);
-        trial.told = true;
+        trial.given = true;
         trial.rounds = 40; /* there from the start */
         assert_true(trial_run(&trial).goodput >= 0.7);
     }

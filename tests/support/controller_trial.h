@@ -20,7 +20,7 @@ struct trial {
     uint32_t flows;
     uint32_t stagger; /* round trips between their starts */
     uint32_t rounds;  /* round trips; the second half of them is measured */
-    bool told;        /* the flows know the rate */
+    bool given;       /* the flows know the rate */
 };
 
 struct trial_result {

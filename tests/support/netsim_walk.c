@@ -11,7 +11,7 @@
 
 #include "netsim/engine/network.h"
 
-#define ON_THE_WAY 255
+#define IN_FLIGHT 255
 
 void walk_init(struct walk *walk, const struct netsim_graph *graph)
 {
@@ -60,10 +60,10 @@ unsigned walk_length(struct walk *walk, uint32_t node)
     const struct netsim_graph *graph = walk->graph;
     if (node == walk->destination)
         return 0;
-    assert(walk->length[node] != ON_THE_WAY);
+    assert(walk->length[node] != IN_FLIGHT);
     if (walk->length[node] != 0)
         return walk->length[node];
-    walk->length[node] = ON_THE_WAY;
+    walk->length[node] = IN_FLIGHT;
     unsigned length = 0;
     if (node < graph->hosts) {
         length = walk_length(walk, walk_peer(walk, node, 0)) + 1;
@@ -78,7 +78,7 @@ unsigned walk_length(struct walk *walk, uint32_t node)
             length = found;
         }
     }
-    assert(length < ON_THE_WAY);
+    assert(length < IN_FLIGHT);
     walk->length[node] = (uint8_t)length;
     return length;
 }

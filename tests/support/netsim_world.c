@@ -35,7 +35,7 @@ struct netsim_config netsim_world_config(enum netsim_topology_kind kind)
                                 .increase_ps = 900 * NETSIM_PS_PER_US,
                                 .additive_bps = DCQCN_ADDITIVE_BPS,
                                 .hyper_bps = DCQCN_HYPER_BPS,
-                                .least_bps = DCQCN_LEAST_BPS,
+                                .min_bps = DCQCN_MIN_BPS,
                                 .gain = DCQCN_GAIN,
                                 .recovery_stages = DCQCN_RECOVERY_STAGES},
                       .data_priority = 3,

@@ -27,10 +27,10 @@ static inline int prediction_of(const struct lh_model_path *path, const struct l
     return model_predictor_start(predictor_of(scheme), path, scheme, prediction);
 }
 
-static inline double draw_one(const struct model_prediction *prediction, struct lh_prng *prng,
-                              uint8_t *cells)
+static inline double sample_one(const struct model_prediction *prediction, struct lh_prng *prng,
+                                uint8_t *cells)
 {
-    return prediction->predictor->draw(prediction, prng, cells);
+    return prediction->predictor->sample(prediction, prng, cells);
 }
 
 #endif

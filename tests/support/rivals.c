@@ -111,10 +111,10 @@ struct bbr1 {
 
 static double bbr1_rate(const struct bbr1 *b)
 {
-    double most = 0;
+    double maximum = 0;
     for (int i = 0; i < ROUNDS; i++)
-        most = fmax(most, b->rates[i]);
-    return most;
+        maximum = fmax(maximum, b->rates[i]);
+    return maximum;
 }
 
 static void bbr1_start(void *state, const struct lh_congestion_path *path,

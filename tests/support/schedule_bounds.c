@@ -188,11 +188,11 @@ static uint64_t largest(const struct schedule_shape *s)
 
 static uint64_t smallest(const struct schedule_shape *s)
 {
-    uint64_t least = s->ranks;
+    uint64_t minimum = s->ranks;
     for (uint32_t site = 0; s->map && site < s->map->sites; site++)
-        if (s->map->first[site + 1] - s->map->first[site] < least)
-            least = s->map->first[site + 1] - s->map->first[site];
-    return least;
+        if (s->map->first[site + 1] - s->map->first[site] < minimum)
+            minimum = s->map->first[site + 1] - s->map->first[site];
+    return minimum;
 }
 
 static uint64_t ceil_log2(uint64_t value)
@@ -293,10 +293,10 @@ static uint64_t bcube_twice_sent(const struct schedule_shape *s)
 
 static uint64_t bcube_link(const struct schedule_shape *s)
 {
-    uint64_t most = 0;
+    uint64_t maximum = 0;
     for (uint64_t group = 1; group < s->ranks; group *= factor(s->ranks / group))
-        most = ceil_div(s->blocks * group, s->ranks);
-    return most;
+        maximum = ceil_div(s->blocks * group, s->ranks);
+    return maximum;
 }
 
 static uint64_t bcube_twice_link(const struct schedule_shape *s)
@@ -434,12 +434,12 @@ struct schedule_counts schedule_check_bounds(const struct schedule *schedule,
     within("steps", counts.steps, steps, schedule, shape);
     if (shape->extents)
         return counts;
-    within("blocks sent by a rank", counts.sent_most, bounds->sent(shape), schedule, shape);
-    within("blocks of a link", counts.link_most, bounds->link(shape), schedule, shape);
+    within("blocks sent by a rank", counts.sent_max, bounds->sent(shape), schedule, shape);
+    within("blocks of a link", counts.link_max, bounds->link(shape), schedule, shape);
     if (bounds->peers)
-        within("peers in a step", counts.peers_most, bounds->peers, schedule, shape);
+        within("peers in a step", counts.peers_max, bounds->peers, schedule, shape);
     if (bounds->site && shape->map)
-        within("blocks into a site", counts.site_most, bounds->site(shape), schedule, shape);
+        within("blocks into a site", counts.site_max, bounds->site(shape), schedule, shape);
     return counts;
 }
 

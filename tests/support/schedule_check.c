@@ -213,8 +213,8 @@ static void count_peers(struct check *c, uint32_t *peers, uint32_t *last, uint32
 {
     *peers += *last != peer;
     *last = peer;
-    if (*peers > c->counts->peers_most)
-        c->counts->peers_most = *peers;
+    if (*peers > c->counts->peers_max)
+        c->counts->peers_max = *peers;
 }
 
 static bool collect_sends(struct check *c, uint32_t step)
@@ -385,7 +385,7 @@ static bool end_check(struct check *c, uint32_t rank)
     }
 }
 
-static uint64_t most(const uint64_t *numbers, uint32_t count)
+static uint64_t maximum(const uint64_t *numbers, uint32_t count)
 {
     uint64_t greatest = 0;
     for (uint32_t i = 0; i < count; i++)
@@ -397,9 +397,9 @@ static void sum_up(struct check *c)
 {
     struct schedule_counts *n = c->counts;
     size_t ranks = c->shape->ranks;
-    n->sent_most = most(c->sent_by, c->shape->ranks);
-    n->received_most = most(c->received_by, c->shape->ranks);
-    n->site_most = most(c->into_site, c->shape->ranks);
+    n->sent_max = maximum(c->sent_by, c->shape->ranks);
+    n->received_max = maximum(c->received_by, c->shape->ranks);
+    n->site_max = maximum(c->into_site, c->shape->ranks);
     n->last_receipts[0] = NONE;
     for (uint32_t rank = 0; rank < ranks; rank++) {
         n->moved += c->sent_by[rank];
@@ -411,7 +411,7 @@ static void sum_up(struct check *c)
         n->last_receipts[1] = last > n->last_receipts[1] ? last : n->last_receipts[1];
     }
     for (size_t i = 0; i < ranks * ranks; i++)
-        n->link_most = c->link[i] > n->link_most ? c->link[i] : n->link_most;
+        n->link_max = c->link[i] > n->link_max ? c->link[i] : n->link_max;
 }
 
 const char *schedule_check(const struct schedule *schedule, const struct schedule_shape *shape,

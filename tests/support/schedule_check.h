@@ -18,12 +18,12 @@ struct schedule_counts {
     uint32_t steps;
     uint32_t last_receipts[2]; /* first and last of the steps in which ranks got their last block */
     uint64_t moved;            /* blocks of all transfers */
-    uint64_t sent_most;        /* by a rank */
-    uint64_t received_most;
-    uint64_t link_most;  /* from a rank to another */
-    uint64_t site_most;  /* into a site */
+    uint64_t sent_max;         /* by a rank */
+    uint64_t received_max;
+    uint64_t link_max;   /* from a rank to another */
+    uint64_t site_max;   /* into a site */
     uint64_t site_moved; /* into all sites */
-    uint32_t peers_most; /* that a rank sends to, or receives from, in a step */
+    uint32_t peers_max;  /* that a rank sends to, or receives from, in a step */
 };
 
 /* NULL, or the first breach; *counts is set in either case. Extents must be below blocks, those of an

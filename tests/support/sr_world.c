@@ -46,7 +46,7 @@ struct event {
 
 struct chunk_state {
     uint32_t injections;
-    uint32_t under_way;
+    uint32_t has_work;
 };
 
 struct sr_world {
@@ -58,7 +58,7 @@ struct sr_world {
     lh_time sender_at, receiver_at; /* when the next look is scheduled */
     uint32_t in_flight;
     uint32_t message_numbers[2];
-    bool receiver_complete, receiver_heard, sender_done, in_burst;
+    bool receiver_complete, receiver_received, sender_done, in_burst;
     void *sender, *receiver;
     uint8_t *bitmap;
     uint32_t arrived;
@@ -190,7 +190,7 @@ static void link_chunk(struct sr_world *world, uint32_t chunk)
     world->link_free_ns += spec->chunk_ns;
     world->result.injected++;
     world->result.extra += chunk >= spec->chunks;
-    if (injection > 0 && (*bit_of(world, chunk) || state->under_way > 0))
+    if (injection > 0 && (*bit_of(world, chunk) || state->has_work > 0))
         world->result.needless++;
     bool lost = chunk_lost(world);
     uint32_t copies = lh_prng_chance(&world->chunk_prng, spec->duplicate) ? 2 : 1;
@@ -200,7 +200,7 @@ static void link_chunk(struct sr_world *world, uint32_t chunk)
         world->result.lost++;
         return;
     }
-    state->under_way += copies;
+    state->has_work += copies;
     for (uint32_t i = 0; i < copies; i++)
         depart(world, chunk);
 }
@@ -230,7 +230,7 @@ static void path_message(struct sr_world *world, bool to_receiver, const uint8_t
 }
 
 /* The connection's word: lost like any message, said again whenever the sender is heard. */
-static void say_done(struct sr_world *world)
+static void send_done_message(struct sr_world *world)
 {
     if (lh_prng_chance(&world->message_prng, world->spec.message_loss))
         return;
@@ -283,7 +283,7 @@ static struct lh_receiver_view receiver_view(const struct sr_world *world)
     lh_time caught_up =
         world->waiting_first < world->waiting_end ? world->waiting_since[world->waiting_first] : world->now;
     /* Each message of the sender carries it. */
-    bool length_known = world->arrived > 0 || world->receiver_heard || world->spec.chunks == 0;
+    bool length_known = world->arrived > 0 || world->receiver_received || world->spec.chunks == 0;
     uint32_t room = world->spec.room_chunks;
     return (struct lh_receiver_view){
         .now = world->now,
@@ -387,7 +387,7 @@ static void on_complete(struct sr_world *world)
     world->receiver_complete = true;
     world->result.arrived_ns = world->now;
     world->result.done_ns = world->now + world->spec.rtt_ns / 2;
-    say_done(world);
+    send_done_message(world);
 }
 
 static void step_receiver(struct sr_world *world)
@@ -437,7 +437,7 @@ static void on_looked_at(struct sr_world *world, const struct event *event)
 {
     uint8_t *bit = bit_of(world, event->chunk);
     world->waiting_first++;
-    world->chunks[event->chunk].under_way--;
+    world->chunks[event->chunk].has_work--;
     if (*bit || world->receiver_complete)
         return;
     if (codes(world))
@@ -456,9 +456,9 @@ static void on_message(struct sr_world *world, const struct event *event)
         world->spec.scheme->sender_on_message(world->sender, message->data, message->bytes, &view);
         step_sender(world);
     } else if (world->receiver_complete) {
-        say_done(world);
+        send_done_message(world);
     } else {
-        world->receiver_heard = true;
+        world->receiver_received = true;
         struct lh_receiver_view view = receiver_view(world);
         world->spec.scheme->receiver_on_message(world->receiver, message->data, message->bytes, &view);
         step_receiver(world);

@@ -282,10 +282,10 @@ static const char *heard(const struct peer *peer, uint32_t bytes, uint32_t seed)
     return "no";
 }
 
-static void poll_received(struct peer *peer, uint32_t least, char *answer, size_t room)
+static void poll_received(struct peer *peer, uint32_t minimum, char *answer, size_t room)
 {
     uint32_t took = 0, errors = 0;
-    for (int64_t last = now_ns(); now_ns() - last < (took < least ? PATIENCE_NS : QUIET_NS);) {
+    for (int64_t last = now_ns(); now_ns() - last < (took < minimum ? PATIENCE_NS : QUIET_NS);) {
         struct ibv_wc wc;
         int got = ibv_poll_cq(peer->received, 1, &wc);
         if (got < 0)

@@ -243,18 +243,18 @@ static void post(struct test *test, const struct fabric_write *write)
 }
 
 /* How many writes the peer takes until nothing comes any more, `least` in any case. */
-static uint32_t there_took(struct test *test, uint32_t least)
+static uint32_t there_took(struct test *test, uint32_t minimum)
 {
     uint32_t took, errors;
-    if (sscanf(tell(test, "poll %u", least), "took %u %u", &took, &errors) != 2 || errors != 0)
+    if (sscanf(tell(test, "poll %u", minimum), "took %u %u", &took, &errors) != 2 || errors != 0)
         die("the peer says \"%s\"", test->answer);
     return took;
 }
 
 /* What the peer lacks of up to 64 packets. It posts again what it took. */
-static uint64_t lacks(struct test *test, uint32_t first, uint32_t count, uint32_t least)
+static uint64_t lacks(struct test *test, uint32_t first, uint32_t count, uint32_t minimum)
 {
-    tell(test, "post %u", there_took(test, least));
+    tell(test, "post %u", there_took(test, minimum));
     return strtoull(tell(test, "missing %u %u", first, count), NULL, 16);
 }
 

@@ -19,7 +19,7 @@
 #define ECHO_KEPT_MAX_NS ((lh_time)UINT32_MAX)
 /* Clocks are read at two moments and rounded down. */
 #define ROUNDING_NS 8u
-#define LEAST_SHARE 8u /* of a round trip: clocks drift, and what is in flight is kept in few entries */
+#define MIN_SHARE   8u /* of a round trip: clocks drift, and what is in flight is kept in few entries */
 
 /* ---- bytes ------------------------------------------------------------------------------------------- */
 
@@ -40,20 +40,20 @@ bool check_filled(const uint8_t *data, size_t bytes, uint8_t with)
 
 /* How fast and how slow a direction can be, whatever link it has. */
 struct span {
-    lh_time least_ns;
-    lh_time most_ns;
+    lh_time min_ns;
+    lh_time max_ns;
 };
 
 static void widen(struct span *span, const struct lh_link_spec *link)
 {
-    lh_time most_ns = link->delay_ns + 2 * link->jitter_ns + link->delay_ns / 4;
+    lh_time max_ns = link->delay_ns + 2 * link->jitter_ns + link->delay_ns / 4;
     if (link->rate_bps != 0)
-        most_ns +=
+        max_ns +=
             (lh_link_queue_bytes(link) + 2 * WIRE_BYTES_MAX) * BITS_PER_BYTE * LH_NS_PER_S / link->rate_bps;
-    if (link->delay_ns < span->least_ns)
-        span->least_ns = link->delay_ns;
-    if (most_ns > span->most_ns)
-        span->most_ns = most_ns;
+    if (link->delay_ns < span->min_ns)
+        span->min_ns = link->delay_ns;
+    if (max_ns > span->max_ns)
+        span->max_ns = max_ns;
 }
 
 static struct span span_of(const struct plan *plan, uint32_t from, uint32_t to)
@@ -120,9 +120,9 @@ static void prepare_pair(struct world *world, struct pair *pair)
     struct span back = span_of(plan, own->host[1], own->host[0]);
     pair->trusted = !is_forged(plan, own);
     pair->may_end = plan_has(plan, FEATURE_impatient);
-    pair->rtt_least_ns = there.least_ns + back.least_ns + 2 * switches_least_ns(plan);
-    pair->rtt_most_ns = there.most_ns + back.most_ns;
-    pair->delays_ns = delays_of(plan, own) + 2 * switches_most_ns(plan, world->bytes_asked);
+    pair->rtt_min_ns = there.min_ns + back.min_ns + 2 * switches_min_ns(plan);
+    pair->rtt_max_ns = there.max_ns + back.max_ns;
+    pair->delays_ns = delays_of(plan, own) + 2 * switches_max_ns(plan, world->bytes_asked);
     for (uint32_t i = 0; i < plan->event_count; i++) {
         const struct plan_event *event = &plan->events[i];
         if (event->off)
@@ -133,7 +133,7 @@ static void prepare_pair(struct world *world, struct pair *pair)
         pair->may_end |= crash || close;
         /* The peer's clock is what an echo is measured with. */
         if ((event->kind == EVENT_jump && touches(own, event)) || !pair->trusted)
-            pair->rtt_least_ns = 0;
+            pair->rtt_min_ns = 0;
     }
 }
 
@@ -164,7 +164,7 @@ lh_time check_rtt_well(const struct world *world, const struct pair *pair)
     const struct plan_pair *own = pair->plan;
     return plan_clean_link(world->plan, own->host[0], own->host[1]).delay_ns +
            plan_clean_link(world->plan, own->host[1], own->host[0]).delay_ns +
-           2 * switches_most_ns(world->plan, 0) + LH_NS_PER_US * 50;
+           2 * switches_max_ns(world->plan, 0) + LH_NS_PER_US * 50;
 }
 
 /* What a clock that gains `skew` shows less, at worst, of what it measures against another. */
@@ -176,7 +176,7 @@ static lh_time skew_error(const struct world *world, const struct end *end, cons
     const struct end *peer = end == &pair->ends[0] ? &pair->ends[1] : &pair->ends[0];
     int64_t other = world->plan->clock[peer->host].skew_ppb;
     uint64_t apart = (uint64_t)(own > other ? own - other : other - own);
-    return (lh_time)(ECHO_KEPT_MAX_NS * apart / PPB) + pair->rtt_least_ns / 1000;
+    return (lh_time)(ECHO_KEPT_MAX_NS * apart / PPB) + pair->rtt_min_ns / 1000;
 }
 
 static void check_round_trip(struct world *world, struct end *end)
@@ -187,19 +187,19 @@ static void check_round_trip(struct world *world, struct end *end)
         return;
     end->measured = true;
     lh_time slack_ns = skew_error(world, end, pair) + ROUNDING_NS;
-    if (pair->rtt_least_ns > slack_ns && world_sings_once(world, CANARY_fast))
-        path.rtt_minimum_ns = pair->rtt_least_ns - slack_ns - 1;
-    lh_time most_ns = 4 * (pair->rtt_most_ns + pair->delays_ns + slack_ns) + LH_NS_PER_MS;
+    if (pair->rtt_min_ns > slack_ns && world_sings_once(world, CANARY_fast))
+        path.rtt_minimum_ns = pair->rtt_min_ns - slack_ns - 1;
+    lh_time max_ns = 4 * (pair->rtt_max_ns + pair->delays_ns + slack_ns) + LH_NS_PER_MS;
     if (world_sings_once(world, CANARY_slow))
-        path.rtt_ns = most_ns + 1;
-    if (path.rtt_minimum_ns + slack_ns < pair->rtt_least_ns || path.rtt_ns < path.rtt_minimum_ns)
+        path.rtt_ns = max_ns + 1;
+    if (path.rtt_minimum_ns + slack_ns < pair->rtt_min_ns || path.rtt_ns < path.rtt_minimum_ns)
         world_fail(world, "rtt", "end %u measured a round trip of %llu ns (now %llu), and light takes %llu",
                    world_end_number(world, end), (unsigned long long)path.rtt_minimum_ns,
-                   (unsigned long long)path.rtt_ns, (unsigned long long)pair->rtt_least_ns);
-    if (pair->trusted && path.rtt_ns > most_ns)
+                   (unsigned long long)path.rtt_ns, (unsigned long long)pair->rtt_min_ns);
+    if (pair->trusted && path.rtt_ns > max_ns)
         world_fail(
             world, "rtt", "end %u measured a round trip of %llu ns, and nothing took longer than %llu",
-            world_end_number(world, end), (unsigned long long)path.rtt_ns, (unsigned long long)most_ns);
+            world_end_number(world, end), (unsigned long long)path.rtt_ns, (unsigned long long)max_ns);
 }
 
 /* ---- queues ------------------------------------------------------------------------------------------ */
@@ -213,11 +213,11 @@ static void check_bounds_of(struct world *world, const struct end *end, struct s
             layer == 0 ? inside_qp_bounds(qp, bounds) : inside_connection_bounds(connection, bounds);
         for (uint32_t i = 0; i < count; i++) {
             if (world_sings_once(world, CANARY_bound))
-                bounds[i].used = bounds[i].most + 1;
-            if (bounds[i].used > bounds[i].most)
+                bounds[i].used = bounds[i].maximum + 1;
+            if (bounds[i].used > bounds[i].maximum)
                 world_fail(world, "bound", "end %u: %llu %s, at most %llu", world_end_number(world, end),
                            (unsigned long long)bounds[i].used, bounds[i].name,
-                           (unsigned long long)bounds[i].most);
+                           (unsigned long long)bounds[i].maximum);
         }
     }
 }
@@ -226,11 +226,12 @@ static void check_ports(struct world *world, const struct end *end, uint32_t fir
 {
     for (uint32_t i = 0; i < ports; i++) {
         uint64_t bytes = 0;
-        uint64_t most = 0;
-        sim_world_waiting(world->sim, end->host, (uint16_t)(first + i), &bytes, &most);
-        if (bytes > most && bytes > SIM_DATAGRAM_MAX)
+        uint64_t maximum = 0;
+        sim_world_waiting(world->sim, end->host, (uint16_t)(first + i), &bytes, &maximum);
+        if (bytes > maximum && bytes > SIM_DATAGRAM_MAX)
             world_fail(world, "bound", "end %u: %llu bytes wait at a port, at most %llu",
-                       world_end_number(world, end), (unsigned long long)bytes, (unsigned long long)most);
+                       world_end_number(world, end), (unsigned long long)bytes,
+                       (unsigned long long)maximum);
     }
 }
 
@@ -261,7 +262,7 @@ static bool is_idle(const struct world *world, const struct pair *pair)
     for (uint32_t side = 0; side < 2; side++)
         if (strstr(plan_reliability(world->plan, pair->plan, side), "alpha=0.") != NULL)
             return false;
-    return packets * LH_NS_PER_US <= pair->rtt_least_ns / 8;
+    return packets * LH_NS_PER_US <= pair->rtt_min_ns / 8;
 }
 
 /* Only lost chunks are retransmitted, unless the round trip was not measured yet. */
@@ -289,10 +290,10 @@ static void check_pace(struct world *world, const struct end *end)
     uint64_t sent = end->sent_bytes;
     lh_time span_ns = world->now - end->opened_ns;
     span_ns += span_ns / 1000 + LH_NS_PER_US; /* a clock may be fast, and rounds */
-    double most = (double)span_ns * (double)attr->rate_bps / 8e9 + PACED_BURST_BYTES + attr->mtu_bytes;
+    double maximum = (double)span_ns * (double)attr->rate_bps / 8e9 + PACED_BURST_BYTES + attr->mtu_bytes;
     if (world_sings_once(world, CANARY_hasty))
-        sent = (uint64_t)most + 1;
-    if ((double)sent > most)
+        sent = (uint64_t)maximum + 1;
+    if ((double)sent > maximum)
         world_fail(world, "pace", "end %u has sent %llu bytes in %llu ns at %llu bit/s",
                    world_end_number(world, end), (unsigned long long)sent, (unsigned long long)span_ns,
                    (unsigned long long)attr->rate_bps);
@@ -310,7 +311,7 @@ static void check_window(struct world *world, struct end *end, uint64_t bytes)
 {
     const struct pair *pair = &world->pairs[end->pair];
     uint64_t window = inside_qp_window(end->qp);
-    lh_time span_ns = pair->rtt_least_ns - pair->rtt_least_ns / LEAST_SHARE;
+    lh_time span_ns = pair->rtt_min_ns - pair->rtt_min_ns / MIN_SHARE;
     if (window == 0 || span_ns <= ROUNDING_NS)
         return;
     if (world->now >= end->turn_ns + span_ns) {
@@ -318,10 +319,10 @@ static void check_window(struct world *world, struct end *end, uint64_t bytes)
         end->turn_bytes = 0;
     }
     end->turn_bytes += bytes;
-    uint64_t most = (has_queues(world->plan) ? 2 : 1) * window + pair->plan->attr[0].mtu_bytes;
+    uint64_t maximum = (has_queues(world->plan) ? 2 : 1) * window + pair->plan->attr[0].mtu_bytes;
     if (world_sings_once(world, CANARY_wide))
-        end->turn_bytes = most + 1;
-    if (end->turn_bytes > most)
+        end->turn_bytes = maximum + 1;
+    if (end->turn_bytes > maximum)
         world_fail(world, "window", "end %u has sent %llu bytes within %llu ns, with a window of %llu",
                    world_end_number(world, end), (unsigned long long)end->turn_bytes,
                    (unsigned long long)span_ns, (unsigned long long)window);
@@ -414,18 +415,18 @@ void check_sent(struct world *world, const struct sim_datagram *datagram)
                                          SIM_PORT_FIRST];
     if (number == WORLD_NOTHING)
         return;
-    struct end *end = world_end(world, number & ~WORLD_INNER);
+    struct end *end = world_end(world, number & ~WORLD_SUB);
     if (roce_decode(datagram->data, datagram->bytes, &roce) != ROCE_OK) {
         world_fail(world, "beyond", "end %u sends what is no packet", number);
         return;
     }
     if (datagram->control) {
-        if (!(number & WORLD_INNER))
+        if (!(number & WORLD_SUB))
             report_check_sent(world, end, roce.payload, roce.payload_bytes);
         return;
     }
     check_write(world, &world->pairs[end->pair], &roce);
-    if (number & WORLD_INNER)
+    if (number & WORLD_SUB)
         return;
     check_window(world, end, roce.payload_bytes);
     end->sent_bytes += roce.payload_bytes;

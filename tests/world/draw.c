@@ -412,13 +412,13 @@ struct plan_event *draw_event(struct plan *plan, enum plan_event_kind kind, stru
     return event;
 }
 
-static uint64_t draw_bytes(const struct lh_attr *attr, struct lh_prng *prng, uint64_t most)
+static uint64_t draw_bytes(const struct lh_attr *attr, struct lh_prng *prng, uint64_t maximum)
 {
     uint64_t edges[] = {attr->mtu_bytes, attr->chunk_bytes, attr->slot_bytes};
     uint64_t edge = edges[lh_prng_below(prng, 3)];
     uint64_t times = draw_between(prng, 1, 3);
     uint64_t bytes = edge * times + lh_prng_below(prng, 3) - 1;
-    uint64_t free_bytes = draw_spread(prng, 1, most);
+    uint64_t free_bytes = draw_spread(prng, 1, maximum);
     switch (lh_prng_below(prng, 8)) {
     case 0:
         return 0;
@@ -426,7 +426,7 @@ static uint64_t draw_bytes(const struct lh_attr *attr, struct lh_prng *prng, uin
         return 1;
     case 2:
     case 3: /* around an edge */
-        return bytes < most ? bytes : most;
+        return bytes < maximum ? bytes : maximum;
     default:
         return free_bytes;
     }
@@ -436,7 +436,7 @@ static void draw_messages(struct plan *plan, uint32_t number, struct lh_prng *pr
 {
     const struct lh_attr *attr = &plan->pairs[number].attr[0];
     uint64_t messages = draw_spread(prng, 1, 24);
-    uint64_t most = draw_spread(prng, 4096, 131072);
+    uint64_t maximum = draw_spread(prng, 4096, 131072);
     bool one_way = draw_chance(prng, 0.4);
     bool cancels = draw_chance(prng, 0.25);
     bool shorts = draw_chance(prng, 0.25);
@@ -447,9 +447,9 @@ static void draw_messages(struct plan *plan, uint32_t number, struct lh_prng *pr
         event->side = (uint8_t)lh_prng_below(prng, 2);
         if (one_way)
             event->side = 0;
-        event->bytes = draw_bytes(attr, prng, most);
+        event->bytes = draw_bytes(attr, prng, maximum);
         bool exact = draw_chance(prng, 0.5);
-        uint64_t extra = draw_bytes(attr, prng, most);
+        uint64_t extra = draw_bytes(attr, prng, maximum);
         event->room = event->bytes + (exact ? 0 : extra);
         bool is_short = draw_chance(prng, 0.2) && shorts && event->bytes > 0;
         if (is_short)
@@ -475,7 +475,7 @@ static void draw_exchanges(struct plan *plan, uint32_t number, struct lh_prng *p
 {
     const struct lh_attr *attr = &plan->pairs[number].attr[0];
     uint64_t exchanges = draw_spread(prng, 1, 32);
-    uint64_t most = attr->slot_bytes;
+    uint64_t maximum = attr->slot_bytes;
     bool one_way = draw_chance(prng, 0.5);
     lh_time patience_ns = draw_spread(prng, 1000, plan->heal_ns);
     for (uint64_t i = 0; i < exchanges; i++) {
@@ -484,9 +484,9 @@ static void draw_exchanges(struct plan *plan, uint32_t number, struct lh_prng *p
         event->side = (uint8_t)lh_prng_below(prng, 2);
         if (one_way)
             event->side = 0;
-        event->bytes = draw_bytes(attr, prng, most);
-        if (event->bytes > most)
-            event->bytes = most;
+        event->bytes = draw_bytes(attr, prng, maximum);
+        if (event->bytes > maximum)
+            event->bytes = maximum;
         uint64_t sent = lh_prng_below(prng, event->bytes + 1);
         bool whole = draw_chance(prng, 0.6);
         event->room = whole ? event->bytes : sent;
@@ -502,7 +502,7 @@ static void draw_direction(const struct plan *plan, struct plan_event *event, st
 }
 
 /* Most faults are as long as a few round trips; some last seconds. */
-lh_time draw_span(const struct plan *plan, struct lh_prng *prng)
+lh_time sample_span(const struct plan *plan, struct lh_prng *prng)
 {
     lh_time rtt_ns = 2 * plan->link[0][1].delay_ns;
     bool lengthy = draw_chance(prng, 0.1);
@@ -515,11 +515,11 @@ static void draw_fault(struct plan *plan, enum plan_event_kind kind, struct lh_p
 {
     struct plan_event *event = draw_event(plan, kind, prng);
     draw_direction(plan, event, prng);
-    event->span_ns = draw_span(plan, prng);
+    event->span_ns = sample_span(plan, prng);
     event->chance = lh_prng_double(prng) * lh_prng_double(prng);
     event->pair = (uint8_t)lh_prng_below(prng, plan->pair_count);
     event->side = (uint8_t)lh_prng_below(prng, 2);
-    event->delay_ns = draw_span(plan, prng);
+    event->delay_ns = sample_span(plan, prng);
     uint64_t jump_ns = draw_spread(prng, 1000, 32 * LH_NS_PER_S);
     if (kind == EVENT_jump)
         event->delay_ns = jump_ns;
@@ -561,7 +561,7 @@ static void draw_lies(struct plan *plan, struct lh_prng *prng)
         event->side = sender % 2;
         event->host = plan->pairs[event->pair].host[1 - event->side];
         event->peer = plan->pairs[event->pair].host[event->side];
-        event->span_ns = draw_span(plan, prng);
+        event->span_ns = sample_span(plan, prng);
         event->chance = lh_prng_double(prng);
     }
 }
@@ -579,7 +579,7 @@ static void draw_narrow(struct plan *plan, struct lh_prng *prng)
         event->at_ns = lh_prng_below(prng, plan->heal_ns / 4 + 1);
         event->bytes = draw_spread(prng, 300, 4096);
         bool lengthy = draw_chance(prng, 0.8);
-        event->span_ns = lengthy ? plan->heal_ns : draw_span(plan, prng);
+        event->span_ns = lengthy ? plan->heal_ns : sample_span(plan, prng);
         event->chance = 1;
     }
 }

@@ -24,7 +24,7 @@ uint64_t draw_spread(struct lh_prng *prng, uint64_t low, uint64_t high);
 /* Adds an event, at any time before the network heals. */
 struct plan_event *draw_event(struct plan *plan, enum plan_event_kind kind, struct lh_prng *prng);
 /* How long a fault lasts: mostly some round trips, sometimes seconds. */
-lh_time draw_span(const struct plan *plan, struct lh_prng *prng);
+lh_time sample_span(const struct plan *plan, struct lh_prng *prng);
 /* A code whose parity fits the slots, which are drawn already; "" when none does. */
 void draw_code(const struct lh_attr *attr, struct lh_prng *prng, char *text, size_t size);
 

@@ -2,7 +2,7 @@
 #include "world/draw_engines.h"
 
 #define MESH_HOSTS_MAX 5u
-#define SMALL_MOST     256u
+#define SMALL_MAX      256u
 #define SMALL_USUAL    64u
 
 static void draw_queue(struct plan_queue *queue, lh_time delay_ns, struct lh_prng *prng)
@@ -78,8 +78,8 @@ void draw_small(struct plan *plan, uint32_t first, struct lh_prng *prng)
     for (uint32_t i = first; i < plan->event_count; i++) {
         struct plan_event *event = &plan->events[i];
         bool usual = draw_chance(prng, 0.5);
-        uint64_t bytes = draw_spread(prng, 1, SMALL_MOST);
-        uint64_t more = lh_prng_below(prng, SMALL_MOST);
+        uint64_t bytes = draw_spread(prng, 1, SMALL_MAX);
+        uint64_t more = lh_prng_below(prng, SMALL_MAX);
         bool exact = draw_chance(prng, 0.5);
         if (!small || event->kind != EVENT_message)
             continue;
@@ -109,7 +109,7 @@ void draw_peer_faults(struct plan *plan, struct lh_prng *prng)
             struct plan_event *event = draw_event(plan, EVENT_renew, prng);
             event->pair = (uint8_t)i;
             event->side = (uint8_t)lh_prng_below(prng, 2);
-            event->span_ns = draw_span(plan, prng);
+            event->span_ns = sample_span(plan, prng);
         }
     }
     bool gone = draw_chance(prng, 0.3);
@@ -125,7 +125,7 @@ void draw_peer_faults(struct plan *plan, struct lh_prng *prng)
         uint64_t side = lh_prng_below(prng, 2);
         event->host = pair->host[side];
         event->peer = pair->host[1 - side];
-        event->span_ns = draw_span(plan, prng);
+        event->span_ns = sample_span(plan, prng);
         event->chance = lh_prng_double(prng);
     }
 }

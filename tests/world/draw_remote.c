@@ -3,13 +3,13 @@
 
 #include <longhaul/onesided.h>
 
-#define REGIONS_MOST    3u /* of a pair */
-#define OPERATIONS_MOST 6u /* of a region */
-#define REGION_LEAST    16u
-#define REGION_MOST     16384u
-#define REGION_LARGE    131072u
+#define REGIONS_MAX    3u /* of a pair */
+#define OPERATIONS_MAX 6u /* of a region */
+#define REGION_MIN     16u
+#define REGION_MAX     16384u
+#define REGION_LARGE   131072u
 /* A region, its operations, a cancel of each, and a revocation. */
-#define EVENTS_MOST (2 + 2 * OPERATIONS_MOST)
+#define EVENTS_MAX (2 + 2 * OPERATIONS_MAX)
 
 static struct plan_event *draw_of(struct plan *plan, enum plan_event_kind kind, uint32_t pair, uint8_t side,
                                   lh_time since_ns, struct lh_prng *prng)
@@ -61,10 +61,10 @@ static void draw_region(struct plan *plan, uint32_t pair, struct lh_prng *prng)
     struct plan_event *event = draw_of(plan, EVENT_expose, pair, side, 0, prng);
     if (early)
         event->at_ns = 0;
-    event->bytes = draw_spread(prng, REGION_LEAST, large ? REGION_LARGE : REGION_MOST);
+    event->bytes = draw_spread(prng, REGION_MIN, large ? REGION_LARGE : REGION_MAX);
     event->room = accesses[lh_prng_below(prng, sizeof accesses / sizeof accesses[0])];
     lh_time at_ns = event->at_ns;
-    uint64_t operations = draw_between(prng, 1, OPERATIONS_MOST);
+    uint64_t operations = draw_between(prng, 1, OPERATIONS_MAX);
     for (uint64_t i = 0; i < operations; i++)
         draw_operation(plan, number, cancels, prng);
     if (!revoked)
@@ -86,8 +86,8 @@ void draw_remote(struct plan *plan, struct lh_prng *prng)
         draw_notices(&plan->engines[i].notices, &plan->engines[i].queue[0], prng);
     for (uint32_t i = 0; i < plan->pair_count; i++) {
         bool some = draw_chance(prng, 0.8);
-        uint64_t regions = draw_between(prng, 1, REGIONS_MOST);
-        for (; some && regions > 0 && plan->event_count + EVENTS_MOST <= PLAN_EVENTS_MAX; regions--)
+        uint64_t regions = draw_between(prng, 1, REGIONS_MAX);
+        for (; some && regions > 0 && plan->event_count + EVENTS_MAX <= PLAN_EVENTS_MAX; regions--)
             draw_region(plan, i, prng);
     }
 }

@@ -85,10 +85,10 @@ static void note_ports(struct world *world, const struct end *end, uint16_t owne
 {
     note_range(world, end, end->port_first, end->ports, owner);
     note_range(world, end, end->inner_port_first, end->inner_ports,
-               owner == WORLD_NOTHING ? owner : (uint16_t)(owner | WORLD_INNER));
+               owner == WORLD_NOTHING ? owner : (uint16_t)(owner | WORLD_SUB));
 }
 
-void end_note_inner(struct world *world, struct end *end)
+void end_note_sub(struct world *world, struct end *end)
 {
     if (end->inner)
         return;
@@ -388,5 +388,5 @@ void ends_on_arrival(struct world *world, uint32_t host, uint16_t port, lh_time 
     uint16_t number = world->end_of_port[host * SIM_PORTS_MAX + port - SIM_PORT_FIRST];
     if (number == WORLD_NOTHING)
         return;
-    turns_touch(world_turns(world_end(world, number & ~WORLD_INNER)), at_ns);
+    turns_touch(world_turns(world_end(world, number & ~WORLD_SUB)), at_ns);
 }

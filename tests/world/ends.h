@@ -17,7 +17,7 @@ lh_time pairs_open_due(struct world *world);
 void end_close(struct world *world, struct end *end, bool muted);
 
 /* An inner connection may have been opened: from now on its packets count as the end's. */
-void end_note_inner(struct world *world, struct end *end);
+void end_note_sub(struct world *world, struct end *end);
 
 /* Everything that is due now on hosts that run, until nothing is. */
 void ends_progress(struct world *world);

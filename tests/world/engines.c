@@ -224,10 +224,11 @@ static void take_entry(struct world *world, struct engine *engine, struct queue 
 }
 
 /* Returns how many entries there were. */
-static uint32_t poll_queue(struct world *world, struct engine *engine, struct queue *queue, uint32_t most)
+static uint32_t poll_queue(struct world *world, struct engine *engine, struct queue *queue,
+                           uint32_t maximum)
 {
     struct lh_completion entries[ENTRIES_MAX];
-    uint32_t n = most < ENTRIES_MAX ? most : ENTRIES_MAX;
+    uint32_t n = maximum < ENTRIES_MAX ? maximum : ENTRIES_MAX;
     int count = lh_poll(queue->queue, entries, n);
     if (count < 0 || (uint32_t)count > n)
         world_fail(world, "entries", "a poll for %u entries of host %u comes to %d: %s", n, engine->host,
@@ -283,14 +284,14 @@ void engine_drain(struct world *world, struct engine *engine)
 
 lh_time engine_late_ns(const struct end *end)
 {
-    lh_time most_ns = 0;
+    lh_time max_ns = 0;
     if (!end->engine)
         return 0;
     for (uint32_t i = 0; i < end->engine->queue_count; i++) {
         const struct plan_queue *queue = plan_of(end->engine, i);
         uint32_t capacity = i < end->engine->plan->queues ? queue->capacity : end->engine->notices;
         lh_time late_ns = queue->late_ns * (capacity / queue->batch + 2);
-        most_ns = late_ns > most_ns ? late_ns : most_ns;
+        max_ns = late_ns > max_ns ? late_ns : max_ns;
     }
-    return most_ns;
+    return max_ns;
 }

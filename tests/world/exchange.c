@@ -81,8 +81,8 @@ struct exchanges {
 static void draw_pieces(struct exchange *x, struct lh_prng *prng, uint32_t mtu, uint32_t chunk_bytes)
 {
     uint32_t chunks = (x->sent_bytes + chunk_bytes - 1) / chunk_bytes;
-    uint32_t most = chunks < PIECES_MAX ? chunks : PIECES_MAX;
-    for (uint32_t i = 0; i < most; i++) {
+    uint32_t maximum = chunks < PIECES_MAX ? chunks : PIECES_MAX;
+    for (uint32_t i = 0; i < maximum; i++) {
         uint32_t chunk = chunks > PIECES_MAX ? (uint32_t)lh_prng_below(prng, chunks) : i;
         uint32_t left = x->sent_bytes - chunk * chunk_bytes;
         uint32_t bytes = left < chunk_bytes ? left : chunk_bytes;
@@ -92,16 +92,16 @@ static void draw_pieces(struct exchange *x, struct lh_prng *prng, uint32_t mtu, 
             bytes = packets * mtu;
         x->pieces[i] = (struct piece){chunk, bytes};
     }
-    x->piece_count = most;
+    x->piece_count = maximum;
     bool mixed = lh_prng_chance(prng, 0.5);
-    for (uint32_t i = most; mixed && i > 1; i--) {
+    for (uint32_t i = maximum; mixed && i > 1; i--) {
         uint32_t other = (uint32_t)lh_prng_below(prng, i);
         struct piece kept = x->pieces[i - 1];
         x->pieces[i - 1] = x->pieces[other];
         x->pieces[other] = kept;
     }
     bool doubled = lh_prng_chance(prng, 0.3);
-    for (uint32_t i = 0; doubled && i < most && x->piece_count < PIECES_MAX; i += 2)
+    for (uint32_t i = 0; doubled && i < maximum && x->piece_count < PIECES_MAX; i += 2)
         x->pieces[x->piece_count++] = x->pieces[i];
 }
 
@@ -557,7 +557,7 @@ static void send_words(struct world *world, struct pair *pair, uint32_t side)
     world_touch(world, &pair->ends[side]);
 }
 
-static void hear_words(struct world *world, struct pair *pair, uint32_t side)
+static void receive_words(struct world *world, struct pair *pair, uint32_t side)
 {
     uint8_t words[LH_SDR_MESSAGE_MAX];
     size_t bytes;
@@ -599,7 +599,7 @@ void exchange_harvest(struct world *world, struct pair *pair, uint32_t side)
     use_cts(world, pair, side);
     sends_go_on(world, pair, side, &next);
     look_at_receives(world, pair, side, &next);
-    hear_words(world, pair, side);
+    receive_words(world, pair, side);
     if (!end->error)
         send_words(world, pair, side);
 }

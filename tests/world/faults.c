@@ -330,7 +330,7 @@ static bool pass_fault(struct world *world, const struct plan_event *event, stru
     if (event->kind == EVENT_hold) {
         struct sim_datagram late = *datagram;
         /* Nothing is faster than light. */
-        late.at_ns += world->plan->link[late.from][late.to].delay_ns + switches_least_ns(world->plan);
+        late.at_ns += world->plan->link[late.from][late.to].delay_ns + switches_min_ns(world->plan);
         late.at_ns += 1 + lh_prng_below(&running->prng, event->delay_ns);
         return sim_world_inject(world->sim, &late) != 0;
     }

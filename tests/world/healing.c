@@ -27,14 +27,14 @@ static lh_time switched_ns(const struct world *world, const struct pair *pair)
     if (!plan_has(world->plan, FEATURE_switches))
         return 0;
     uint64_t packets = world->bytes_asked / pair->plan->attr[0].mtu_bytes + 1;
-    return packets * check_rtt_well(world, pair) + 8 * switches_most_ns(world->plan, world->bytes_asked);
+    return packets * check_rtt_well(world, pair) + 8 * switches_max_ns(world->plan, world->bytes_asked);
 }
 
 /* A timer that has backed off waits about as long again as it has waited. */
 static lh_time backed_off_ns(lh_time span_ns, lh_time elapsed_ns)
 {
-    lh_time most_ns = span_ns * REPEAT_BACKOFF_MAX;
-    return span_ns + (elapsed_ns < most_ns ? elapsed_ns : most_ns);
+    lh_time max_ns = span_ns * REPEAT_BACKOFF_MAX;
+    return span_ns + (elapsed_ns < max_ns ? elapsed_ns : max_ns);
 }
 
 static lh_time timer_of_ns(const struct world *world, struct sdr_qp *qp)
@@ -83,7 +83,7 @@ static lh_time pair_bound(const struct world *world, const struct pair *pair)
     expected_ns += (left.bytes + remote.bytes) * BITS_PER_BYTE * LH_NS_PER_S / rate_of(pair);
     lh_time bound_ns = TIMES * expected_ns + left.waiting_ns + switched_ns(world, pair);
     bound_ns += 2 * (here_ns > there_ns ? here_ns : there_ns);
-    bound_ns += 2 * pair->rtt_most_ns;               /* for what is on the way */
+    bound_ns += 2 * pair->rtt_max_ns;                /* for what is on the way */
     bound_ns += LATE_SAMPLE_SPANS * pair->delays_ns; /* and for what it then makes of the round trip */
     for (uint32_t side = 0; side < 2; side++)
         bound_ns += engine_late_ns(&pair->ends[side]);

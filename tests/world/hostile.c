@@ -37,7 +37,7 @@ void hostile_overhear(struct world *world, const struct sim_datagram *datagram)
 /* How long light needs from its sender to its receiver. */
 static lh_time light_ns(const struct world *world, const struct sim_datagram *datagram)
 {
-    return world->plan->link[datagram->from][datagram->to].delay_ns + switches_least_ns(world->plan);
+    return world->plan->link[datagram->from][datagram->to].delay_ns + switches_min_ns(world->plan);
 }
 
 /* A full pool, or refused memory, is a lost packet. */
@@ -173,9 +173,9 @@ void hostile_mutate(struct world *world, const struct plan_event *event, struct 
     uint8_t data[SIM_DATAGRAM_MAX];
     struct sim_datagram copy = *datagram;
     copy.data = data;
-    lh_time least_ns = light_ns(world, datagram);
-    lh_time late_ns = lh_prng_below(prng, least_ns + 1);
-    copy.at_ns = world->now + least_ns + late_ns; /* some changes do not matter, and light is the fastest */
+    lh_time min_ns = light_ns(world, datagram);
+    lh_time late_ns = lh_prng_below(prng, min_ns + 1);
+    copy.at_ns = world->now + min_ns + late_ns; /* some changes do not matter, and light is the fastest */
     memcpy(data, datagram->data, datagram->bytes);
     if (datagram->bytes < ROCE_BTH_BYTES + 2 * ROCE_ICRC_BYTES)
         return;
@@ -190,9 +190,9 @@ void hostile_flood(struct world *world, struct lh_prng *prng, const struct sim_d
 {
     struct sim_datagram copy = *datagram;
     uint64_t copies = 1 + lh_prng_below(prng, FLOOD_COPIES);
-    lh_time least_ns = light_ns(world, datagram);
+    lh_time min_ns = light_ns(world, datagram);
     for (; copies > 0; copies--) {
-        copy.at_ns = world->now + least_ns + lh_prng_below(prng, least_ns + 1);
+        copy.at_ns = world->now + min_ns + lh_prng_below(prng, min_ns + 1);
         inject(world, &copy);
     }
 }

@@ -20,7 +20,7 @@ uint16_t inside_qp_ports(struct sdr_qp *qp, uint16_t *count);
 struct inside_bound {
     const char *name;
     uint64_t used;
-    uint64_t most;
+    uint64_t maximum;
 };
 #define INSIDE_BOUNDS_MAX 48u
 uint32_t inside_qp_bounds(struct sdr_qp *qp, struct inside_bound bounds[INSIDE_BOUNDS_MAX]);

@@ -12,9 +12,9 @@ void inside_connection(struct lh_connection *connection, struct sdr_context **co
 
 struct lh_connection *inside_inner(const struct lh_connection *connection, struct sdr_qp **qp)
 {
-    struct lh_connection *inner = connection->onesided_outer.inner;
-    *qp = inner ? inner->qp : NULL;
-    return inner;
+    struct lh_connection *sub = connection->onesided_parent.sub;
+    *qp = sub ? sub->qp : NULL;
+    return sub;
 }
 
 uint32_t inside_queue_entries(struct lh_completion_queue *queue)
@@ -42,7 +42,7 @@ uint32_t inside_connection_bounds(const struct lh_connection *c,
                                             c->attr.slots * (c->attr.slot_bytes + chunk)};
     bounds[count++] = (struct inside_bound){"pending requests", c->requests->pending, LH_REQUESTS_MAX};
     bounds[count++] = (struct inside_bound){"requests in use", c->requests->in_use, LH_REQUESTS_MAX};
-    if (!c->outer)
+    if (!c->parent)
         return count;
     bounds[count++] = (struct inside_bound){"reads that are answered", c->onesided->reads, LH_READS_MAX};
     bounds[count++] =

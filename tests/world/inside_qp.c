@@ -49,11 +49,11 @@ lh_time inside_qp_silence(const struct sdr_qp *qp)
 uint32_t inside_qp_slot_uses(struct sdr_qp *qp)
 {
     const struct sim_endpoint *endpoint = (const struct sim_endpoint *)qp->endpoint;
-    uint32_t most = endpoint->table.binds;
+    uint32_t maximum = endpoint->table.binds;
     for (uint32_t i = 0; endpoint->table.slots != NULL && i < qp->shape.slots; i++)
-        if (endpoint->table.slots[i].binds > most)
-            most = endpoint->table.slots[i].binds;
-    return most;
+        if (endpoint->table.slots[i].binds > maximum)
+            maximum = endpoint->table.slots[i].binds;
+    return maximum;
 }
 
 void inside_qp_number(struct sdr_qp *sender, struct sdr_qp *receiver, uint32_t first)

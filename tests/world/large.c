@@ -15,7 +15,7 @@
 #define HUGE_SLOTS_MAX 4u
 #define ROOMY_BYTES    ((uint64_t)8 << 20)
 #define MANY_SEGMENTS  66u /* a DONE's bitmap and more */
-#define MOST_SEGMENTS  240u
+#define MAX_SEGMENTS   240u
 #define STRETCH_MAX    6u
 #define SENDING_MAX_NS (2 * LH_NS_PER_S)
 #define BITS_PER_BYTE  8u
@@ -39,7 +39,7 @@ static void enlarge_slots(struct enlarger *e, struct plan_pair *pair)
     bool huge = e->huge && !pair->raw;
     uint32_t packets = 1u << lh_prng_below(&e->prng, huge ? 1 : 2);
     uint64_t wide = draw_spread(&e->prng, WORD_CHUNKS + 1, pair->raw ? RAW_CHUNKS : WIDE_CHUNKS);
-    uint64_t most = draw_between(&e->prng, ACK_CHUNKS + 1, ACK_CHUNKS + 1000);
+    uint64_t maximum = draw_between(&e->prng, ACK_CHUNKS + 1, ACK_CHUNKS + 1000);
     bool coded = strstr(pair->deadline[0], "code=") || strstr(pair->deadline[1], "code=");
     if (e->many) {
         wide = coded ? 8 : draw_between(&e->prng, 1, 2); /* parity of a group fits */
@@ -47,7 +47,7 @@ static void enlarge_slots(struct enlarger *e, struct plan_pair *pair)
     }
     attr->mtu_bytes = 256;
     attr->chunk_bytes = attr->mtu_bytes * packets;
-    attr->slot_bytes = attr->chunk_bytes * (huge ? most : wide);
+    attr->slot_bytes = attr->chunk_bytes * (huge ? maximum : wide);
     if (huge && attr->slots > HUGE_SLOTS_MAX)
         attr->slots = HUGE_SLOTS_MAX;
     attr->receive_buffer_bytes = draw_spread(&e->prng, 65536, ROOMY_BYTES);
@@ -73,7 +73,7 @@ static void enlarge_slots(struct enlarger *e, struct plan_pair *pair)
 static uint64_t draw_length(struct enlarger *e, const struct lh_attr *attr)
 {
     if (e->many)
-        return draw_between(&e->prng, MANY_SEGMENTS * attr->slot_bytes, MOST_SEGMENTS * attr->slot_bytes);
+        return draw_between(&e->prng, MANY_SEGMENTS * attr->slot_bytes, MAX_SEGMENTS * attr->slot_bytes);
     bool edge = lh_prng_chance(&e->prng, e->huge ? 0.8 : 0.3);
     uint64_t segments = draw_between(&e->prng, 1, e->huge ? 1 : 3);
     uint64_t nearby = lh_prng_below(&e->prng, 2 * attr->chunk_bytes);
@@ -120,14 +120,14 @@ static void stretch(struct plan *plan, lh_time times)
 /* How long the slowest link takes for so much. */
 static lh_time sending_ns(const struct plan *plan, uint64_t bytes)
 {
-    lh_time most_ns = 0;
+    lh_time max_ns = 0;
     for (uint32_t from = 0; from < plan->hosts; from++)
         for (uint32_t to = 0; to < plan->hosts; to++) {
             uint64_t bps = plan_link(plan, from, to).rate_bps;
             lh_time span_ns = bps ? bytes * BITS_PER_BYTE * LH_NS_PER_S / bps : 0;
-            most_ns = span_ns > most_ns ? span_ns : most_ns;
+            max_ns = span_ns > max_ns ? span_ns : max_ns;
         }
-    return most_ns < SENDING_MAX_NS ? most_ns : SENDING_MAX_NS;
+    return max_ns < SENDING_MAX_NS ? max_ns : SENDING_MAX_NS;
 }
 
 /* As many slots as connections of groups have, and blocks of several segments. */

@@ -273,16 +273,16 @@ static bool hears_canary(uint64_t first, enum world_canary canary)
 /* Where it can sing. */
 static uint64_t first_seed(const struct options *options, enum world_canary canary)
 {
-    uint64_t least = 0;
+    uint64_t minimum = 0;
     if (canary >= CANARY_echo && canary <= CANARY_shackled)
-        least = PLAN_ENGINE_SEEDS;
+        minimum = PLAN_ENGINE_SEEDS;
     if (canary >= CANARY_stray && canary <= CANARY_mute)
-        least = PLAN_ONESIDED_SEEDS;
+        minimum = PLAN_ONESIDED_SEEDS;
     if (canary == CANARY_overdue)
-        least = PLAN_DEADLINE_SEEDS;
+        minimum = PLAN_DEADLINE_SEEDS;
     if (canary >= CANARY_summed && canary <= CANARY_shunned)
-        least = PLAN_GROUP_SEEDS;
-    return options->first < least ? least : options->first;
+        minimum = PLAN_GROUP_SEEDS;
+    return options->first < minimum ? minimum : options->first;
 }
 
 static int run_canary(const struct options *options, enum world_canary canary)
@@ -313,15 +313,15 @@ static enum world_canary find_canary(const char *name)
 /* ---- options ----------------------------------------------------------------------------------------- */
 
 /* A whole number, decimal or 0x…, from least on; ends the program when it is none. */
-static uint64_t take_number(const char *option, const char *value, uint64_t least)
+static uint64_t take_number(const char *option, const char *value, uint64_t minimum)
 {
     char *end = NULL;
     errno = 0;
     wide number = strtoull(value, &end, 0);
-    if (value[0] >= '0' && value[0] <= '9' && *end == '\0' && errno == 0 && number >= least)
+    if (value[0] >= '0' && value[0] <= '9' && *end == '\0' && errno == 0 && number >= minimum)
         return number;
     fprintf(stderr, "test_world: --%s \"%s\" is no whole number from %llu on; see --help\n", option, value,
-            (wide)least);
+            (wide)minimum);
     exit(2);
 }
 

@@ -65,7 +65,7 @@ static void check(struct world *world, const struct end *end, const struct overd
     if (deadline_ns == 0 || !receive->counts || receive->bytes <= SMALL_MAX)
         return;
     lh_time due_ns =
-        behind_gaps(&end->gaps, lh_most(receive->started_ns, end->receives.over_ns) + deadline_ns,
+        behind_gaps(&end->gaps, lh_max(receive->started_ns, end->receives.over_ns) + deadline_ns,
                     sim_world_host_now(world->sim, end->host));
     lh_time ended_ns = receive->ended_ns;
     if (world_sings_once(world, CANARY_overdue))
@@ -95,7 +95,7 @@ void overdue_on_over(struct world *world, struct end *end, uint32_t event, const
         }
     for (; list->over < list->count && list->of[list->over].over; list->over++) {
         check(world, end, &list->of[list->over]);
-        list->over_ns = lh_most(list->over_ns, list->of[list->over].ended_ns);
+        list->over_ns = lh_max(list->over_ns, list->of[list->over].ended_ns);
     }
 }
 

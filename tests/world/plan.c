@@ -105,15 +105,15 @@ static uint64_t smallest_segment_bytes(const struct lh_attr *attr)
         .max_overhead = INFINITY,
     };
     struct auto_choice all;
-    uint64_t least = attr->slot_bytes;
+    uint64_t minimum = attr->slot_bytes;
     auto_choice_init(&all, &setup);
     for (uint32_t i = 0; i < all.count; i++) {
         struct scheme_choice choice = {.scheme = all.candidates[i].scheme};
         memcpy(choice.params, all.candidates[i].params, sizeof choice.params);
         uint64_t bytes = scheme_segment_bytes(&choice, attr);
-        least = bytes < least ? bytes : least;
+        minimum = bytes < minimum ? bytes : minimum;
     }
-    return least;
+    return minimum;
 }
 
 uint64_t plan_segment_bytes(const struct plan *plan, const struct plan_pair *pair, uint32_t side)

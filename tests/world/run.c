@@ -139,7 +139,7 @@ static void user_acts(struct world *world, struct pair *pair, uint32_t side, lh_
     } else {
         talk_act(world, pair, side, next);
         remote_act(world, pair, side, next);
-        end_note_inner(world, end);
+        end_note_sub(world, end);
     }
 }
 
@@ -287,9 +287,9 @@ static void heal_and_wait(struct world *world)
     /* What is still on the way comes late. */
     lh_time longest_ns = 0;
     for (uint32_t i = 0; i < world->plan->pair_count; i++)
-        if (world->pairs[i].rtt_most_ns > longest_ns)
-            longest_ns = world->pairs[i].rtt_most_ns;
-    run_until(world, world->now + 2 * longest_ns + switches_most_ns(world->plan, 0), false);
+        if (world->pairs[i].rtt_max_ns > longest_ns)
+            longest_ns = world->pairs[i].rtt_max_ns;
+    run_until(world, world->now + 2 * longest_ns + switches_max_ns(world->plan, 0), false);
 }
 
 static void end_life(struct world *world)

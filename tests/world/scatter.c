@@ -12,8 +12,8 @@ static void cut(struct scatter *scatter, uint64_t bytes, uint64_t seed)
     scatter->count = 1 + (uint32_t)lh_prng_below(&prng, LH_PARTS_MAX);
     for (uint32_t i = 0; i < scatter->count; i++) {
         bool little = lh_prng_chance(&prng, 0.5);
-        uint64_t most = little && bytes > GUARD_BYTES ? GUARD_BYTES : bytes;
-        uint64_t part = lh_prng_below(&prng, most + 1);
+        uint64_t maximum = little && bytes > GUARD_BYTES ? GUARD_BYTES : bytes;
+        uint64_t part = lh_prng_below(&prng, maximum + 1);
         scatter->parts[i].bytes = i + 1 < scatter->count ? part : bytes;
         bytes -= scatter->parts[i].bytes;
     }

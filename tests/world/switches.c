@@ -52,13 +52,13 @@ static void draw_faults(struct plan_switches *own, struct lh_prng *prng)
  * drops its end, each time again. */
 static uint64_t largest_burst(const struct plan *plan)
 {
-    uint64_t most = WIRE_BYTES_MAX;
+    uint64_t maximum = WIRE_BYTES_MAX;
     for (uint32_t i = 0; i < plan->pair_count; i++) {
         const struct lh_attr *attr = &plan->pairs[i].attr[0];
         uint64_t wire_bytes = attr->chunk_bytes / attr->mtu_bytes * (attr->mtu_bytes + 150);
-        most = wire_bytes > most ? wire_bytes : most;
+        maximum = wire_bytes > maximum ? wire_bytes : maximum;
     }
-    return most;
+    return maximum;
 }
 
 static void draw_queues(struct plan_switches *own, uint64_t burst_bytes, struct lh_prng *prng)
@@ -189,7 +189,7 @@ void switches_heal(struct world *world)
 
 /* ---- what is known of it ----------------------------------------------------------------------------- */
 
-lh_time switches_least_ns(const struct plan *plan)
+lh_time switches_min_ns(const struct plan *plan)
 {
     if (!plan_has(plan, FEATURE_switches))
         return 0;
@@ -197,7 +197,7 @@ lh_time switches_least_ns(const struct plan *plan)
                                                        : 2 * plan->switches.delay_ns;
 }
 
-lh_time switches_most_ns(const struct plan *plan, uint64_t bytes)
+lh_time switches_max_ns(const struct plan *plan, uint64_t bytes)
 {
     if (!plan_has(plan, FEATURE_switches))
         return 0;

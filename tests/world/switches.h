@@ -17,9 +17,9 @@ void switches_open(struct world *world);
 void switches_heal(struct world *world);
 
 /* How long a packet needs for its way through it, at least. 0 without a network. */
-lh_time switches_least_ns(const struct plan *plan);
+lh_time switches_min_ns(const struct plan *plan);
 /* The same at most, when it carries that number of bytes of the run's users. */
-lh_time switches_most_ns(const struct plan *plan, uint64_t bytes);
+lh_time switches_max_ns(const struct plan *plan, uint64_t bytes);
 /* Whether it changes packets on their way. */
 bool switches_corrupt(const struct plan *plan);
 void switches_describe(FILE *out, const struct plan *plan);

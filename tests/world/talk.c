@@ -248,7 +248,7 @@ static void recv_due(struct world *world, struct pair *pair, uint32_t side, lh_t
         }
         message->received.begun = true;
         way->recv_early = false;
-        overdue_on_posted(world, end, message->event, lh_least(message->bytes, message->room));
+        overdue_on_posted(world, end, message->event, lh_min(message->bytes, message->room));
         way->posted++;
         note_asked(world, end, "receives", message);
     }

@@ -20,7 +20,7 @@
 #define WORLD_FAILURE_MAX 256u
 #define WORLD_CHECKER_MAX 24u
 #define WORLD_NOTHING     UINT16_MAX /* no end, no pair */
-#define WORLD_INNER       0x100u     /* of the number of an end: its inner connection */
+#define WORLD_SUB         0x100u     /* of the number of an end: its inner connection */
 #define GUARD_BYTES       32u        /* around each buffer */
 #define GUARD_BYTE        0xC5
 #define BLANK_BYTE        0xEE /* what a buffer holds before something arrives, and after it came back */
@@ -167,8 +167,8 @@ struct pair {
     struct talk *talk;     /* of a connection */
     struct remote *remote; /* of its one-sided operations; or NULL */
     struct exchanges *raw; /* of SDR queue pairs */
-    lh_time rtt_least_ns;  /* that the links allow */
-    lh_time rtt_most_ns;   /* that they explain */
+    lh_time rtt_min_ns;    /* that the links allow */
+    lh_time rtt_max_ns;    /* that they explain */
     lh_time delays_ns;     /* that other faults may add to anything */
     lh_time over_ns;       /* once the network is well: when it has to be over, whatever the others do */
 };
@@ -215,7 +215,7 @@ struct world {
     struct engine *engines; /* of each host; NULL: there are none in this life */
     struct ranks *ranks;    /* likewise, of a group */
     struct pair pairs[PLAN_PAIRS_MAX];
-    uint16_t *end_of_port;                 /* [host][port]: 2 * pair + side, WORLD_INNER, WORLD_NOTHING */
+    uint16_t *end_of_port;                 /* [host][port]: 2 * pair + side, WORLD_SUB, WORLD_NOTHING */
     uint16_t moments[2 * PLAN_EVENTS_MAX]; /* faults by time: event number * 2, and 1 when it ends */
     uint32_t moment_count;
     uint32_t moment_next;

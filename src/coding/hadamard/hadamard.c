@@ -58,10 +58,10 @@ static uint32_t log_of(uint32_t power)
     return (uint32_t)__builtin_ctz(power);
 }
 
-static void take_least(_Atomic uint64_t *least, uint64_t value)
+static void take_min(_Atomic uint64_t *minimum, uint64_t value)
 {
-    uint64_t before = atomic_load(least);
-    while (value < before && !atomic_compare_exchange_weak(least, &before, value)) {
+    uint64_t before = atomic_load(minimum);
+    while (value < before && !atomic_compare_exchange_weak(minimum, &before, value)) {
     }
 }
 
@@ -122,7 +122,7 @@ static void run_task(struct job *job, struct group_task *task, uint64_t first, s
     if (!job->checked) {
         uint64_t bad = non_finite_of(job, task);
         if (bad != NOWHERE && job->hadamard->non_finite == LH_HADAMARD_REFUSE) {
-            take_least(&job->non_finite, bad);
+            take_min(&job->non_finite, bad);
             return;
         }
         if (bad != NOWHERE) {
@@ -134,7 +134,7 @@ static void run_task(struct job *job, struct group_task *task, uint64_t first, s
                 return;
         }
     }
-    take_least(&job->too_large, first);
+    take_min(&job->too_large, first);
 }
 
 static struct group_task task_of(const struct job *job, const struct region *region, const struct cut *cut)
@@ -237,7 +237,7 @@ static void check_share(void *argument, uint64_t share)
     }
     uint64_t found = elements_first_non_finite(job->in, from, count, type);
     if (found < from + count)
-        take_least(&job->non_finite, found);
+        take_min(&job->non_finite, found);
 }
 
 static void share_out(struct job *job, uint64_t shares, void (*run)(void *job, uint64_t share))

@@ -77,8 +77,8 @@ struct shape {
 
 TEMPLATE uint32_t set_log_of(enum lh_hadamard_type type, uint32_t shared_log)
 {
-    const uint32_t least = shared_log + PAIR_LOG(type);
-    return least > REGISTERS_LOG ? least : REGISTERS_LOG;
+    const uint32_t minimum = shared_log + PAIR_LOG(type);
+    return minimum > REGISTERS_LOG ? minimum : REGISTERS_LOG;
 }
 
 TEMPLATE struct shape shape_of(const struct group_task *task, enum lh_hadamard_type type)

@@ -172,8 +172,8 @@ static void send_step(struct flow *flow, uint32_t rank, uint32_t step)
 
 static uint32_t blocks_together(double message_bytes, double block_bytes)
 {
-    double most = message_bytes / block_bytes;
-    return most < 1 ? 1 : most < TOGETHER_MAX ? (uint32_t)most : TOGETHER_MAX;
+    double maximum = message_bytes / block_bytes;
+    return maximum < 1 ? 1 : maximum < TOGETHER_MAX ? (uint32_t)maximum : TOGETHER_MAX;
 }
 
 double flow_time(const struct schedule *schedule, const struct schedule_shape *shape, double bytes,
@@ -248,15 +248,15 @@ static uint32_t blocks_for(const struct choose_question *question, const struct 
                            uint64_t block_bytes)
 {
     uint64_t units = (question->bytes + question->unit_bytes - 1) / question->unit_bytes;
-    uint64_t most = block_bytes / question->unit_bytes, blocks;
-    most = most > 0 ? most : 1;
+    uint64_t maximum = block_bytes / question->unit_bytes, blocks;
+    maximum = maximum > 0 ? maximum : 1;
     if (schedule->collective == COLLECTIVE_BARRIER)
         return 1;
     if (has_parts(schedule)) {
         uint64_t part = (units + question->ranks - 1) / question->ranks;
-        blocks = question->ranks * ((part + most - 1) / most);
+        blocks = question->ranks * ((part + maximum - 1) / maximum);
     } else {
-        blocks = (units + most - 1) / most;
+        blocks = (units + maximum - 1) / maximum;
     }
     return blocks < BLOCKS_MAX ? (uint32_t)blocks : BLOCKS_MAX + 1;
 }
@@ -268,16 +268,16 @@ static size_t memory_of(const struct choose_question *question, uint32_t blocks)
 }
 
 /* Enough for one of each part. */
-static uint32_t blocks_most(const struct choose_question *question)
+static uint32_t blocks_max(const struct choose_question *question)
 {
-    uint32_t most = COST_MAX / question->ranks;
-    most = most < BLOCKS_MAX ? most : BLOCKS_MAX;
-    return most > question->ranks ? most : question->ranks;
+    uint32_t maximum = COST_MAX / question->ranks;
+    maximum = maximum < BLOCKS_MAX ? maximum : BLOCKS_MAX;
+    return maximum > question->ranks ? maximum : question->ranks;
 }
 
 size_t choose_memory(const struct choose_question *question)
 {
-    return memory_of(question, blocks_most(question));
+    return memory_of(question, blocks_max(question));
 }
 
 static void insert(struct choice *choices, uint32_t count, struct choice choice)
@@ -307,13 +307,13 @@ static bool consider(const struct choose_question *question, struct choice *choi
 static uint32_t add_schedule(const struct choose_question *question, const struct schedule *schedule,
                              void *memory, struct choice *choices, uint32_t count)
 {
-    uint32_t last = 0, most = blocks_most(question);
+    uint32_t last = 0, maximum = blocks_max(question);
     for (uint64_t bytes = question->block_bytes_max;; bytes /= SIZE_STEP) {
         struct choice choice = {.schedule = schedule, .blocks = blocks_for(question, schedule, bytes)};
-        if (choice.blocks > most &&
+        if (choice.blocks > maximum &&
             last == 0) /* larger blocks than messages: the time is nearly the same */
-            choice.blocks = most;
-        if (choice.blocks > most)
+            choice.blocks = maximum;
+        if (choice.blocks > maximum)
             break;
         if (choice.blocks != last && consider(question, &choice, memory)) {
             insert(choices, count, choice);
@@ -447,11 +447,11 @@ static uint32_t size_of(const struct site_map *map, uint32_t site)
 /* Fewer ranks may need more rounds: an odd number. */
 uint32_t rounds_inside(const struct site_map *map)
 {
-    uint32_t most = 0;
+    uint32_t maximum = 0;
     for (uint32_t site = 0; site < map->sites; site++)
-        if (tournament_rounds(size_of(map, site)) > most)
-            most = tournament_rounds(size_of(map, site));
-    return most;
+        if (tournament_rounds(size_of(map, site)) > maximum)
+            maximum = tournament_rounds(size_of(map, site));
+    return maximum;
 }
 
 uint32_t rounds_count(const struct site_map *map)

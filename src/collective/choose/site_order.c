@@ -238,14 +238,14 @@ static void search_all(struct walk *walk)
         at[i] = i;
         given[i] = best[i] = walk->nodes[i];
     }
-    struct score least = score_of(walk);
+    struct score minimum = score_of(walk);
     while (next_order(at, walk->count)) {
         for (uint32_t i = 0; i < walk->count; i++)
             walk->nodes[i] = given[at[i]];
         struct score score = score_of(walk);
-        if (!is_better(&score, &least, false))
+        if (!is_better(&score, &minimum, false))
             continue;
-        least = score;
+        minimum = score;
         for (uint32_t i = 0; i < walk->count; i++)
             best[i] = walk->nodes[i];
     }
@@ -256,7 +256,7 @@ static void search_all(struct walk *walk)
 /* Turns parts round while that is better; at most PASSES_MAX times all pairs. */
 static void improve(struct walk *walk)
 {
-    struct score least = score_of(walk);
+    struct score minimum = score_of(walk);
     bool any = true;
     for (uint32_t pass = 0; any && pass < PASSES_MAX; pass++) {
         any = false;
@@ -264,8 +264,8 @@ static void improve(struct walk *walk)
             for (uint32_t to = from + 1; to < walk->count; to++) {
                 reverse(walk->nodes, from, to);
                 struct score score = score_of(walk);
-                if (is_better(&score, &least, true)) {
-                    least = score;
+                if (is_better(&score, &minimum, true)) {
+                    minimum = score;
                     any = true;
                 } else {
                     reverse(walk->nodes, from, to);
@@ -379,12 +379,12 @@ static struct score reach_of(const struct ordering *o, uint32_t rank, uint32_t o
 static bool choose_leader(struct ordering *o, uint32_t site)
 {
     uint32_t first = o->map->first[site], best = o->map->rank_at[first];
-    struct score present = reach_of(o, best, site), most = present;
+    struct score present = reach_of(o, best, site), maximum = present;
     for (uint32_t place = first + 1; place < o->map->first[site + 1]; place++) {
         struct score score = reach_of(o, o->map->rank_at[place], site);
-        if (!is_clearly_better(&score, &present) || !is_better(&score, &most, false))
+        if (!is_clearly_better(&score, &present) || !is_better(&score, &maximum, false))
             continue;
-        most = score;
+        maximum = score;
         best = o->map->rank_at[place];
     }
     o->leaders[site] = best;

@@ -319,18 +319,19 @@ static void prepare(struct udp_demux *demux, uint32_t count)
 }
 
 /* Reads up to `most` messages; returns their number. Under the lock. */
-static uint32_t read_batch(const struct reading *reading, int fd, uint32_t most)
+static uint32_t read_batch(const struct reading *reading, int fd, uint32_t maximum)
 {
     struct udp_demux *demux = reading->fabric->demux;
-    prepare(demux, most);
-    if (most == 1) { /* half the work for the kernel, and less to prepare: the latency of a message alone */
+    prepare(demux, maximum);
+    if (maximum ==
+        1) { /* half the work for the kernel, and less to prepare: the latency of a message alone */
         ssize_t bytes = recvmsg(fd, &demux->messages[0].msg_hdr, MSG_DONTWAIT);
         if (bytes < 0)
             return 0;
         sort_message(reading, &demux->messages[0].msg_hdr, (uint32_t)bytes);
         return 1;
     }
-    int count = recvmmsg(fd, demux->messages, most, MSG_DONTWAIT, NULL);
+    int count = recvmmsg(fd, demux->messages, maximum, MSG_DONTWAIT, NULL);
     for (int i = 0; i < count; i++)
         sort_message(reading, &demux->messages[i].msg_hdr, demux->messages[i].msg_len);
     return count > 0 ? (uint32_t)count : 0;

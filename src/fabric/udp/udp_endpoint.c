@@ -137,7 +137,7 @@ static int hold_slots(struct udp_endpoint *endpoint)
     return 0;
 }
 
-static void udp_slots_rest(struct fabric_endpoint *base)
+static void udp_slots_idle(struct fabric_endpoint *base)
 {
     struct udp_endpoint *endpoint = udp_endpoint_of(base);
     store_give(endpoint->table.attr.store, rx_table_take_slots(&endpoint->table), slots_bytes(endpoint));
@@ -257,10 +257,10 @@ static uint64_t share_of_buffer(struct udp_fabric *fabric, const struct udp_port
 {
     pthread_mutex_lock(&fabric->lock);
     uint64_t endpoints = fabric->endpoints;
-    uint64_t seats = port->seats_max > 0 ? port->seats_max : 1;
+    uint64_t socket_slots = port->slots_max > 0 ? port->slots_max : 1;
     pthread_mutex_unlock(&fabric->lock);
     uint64_t bytes = port->shared.receive_bytes;
-    return endpoints <= seats ? bytes : bytes * seats / endpoints;
+    return endpoints <= socket_slots ? bytes : bytes * socket_slots / endpoints;
 }
 
 static void udp_endpoint_info(struct fabric_endpoint *endpoint, struct qp_info_endpoint *info)
@@ -421,7 +421,7 @@ const struct fabric_ops fabric_udp_ops = {
     .punch = udp_punch,
     .slot_bind = udp_slot_bind,
     .slot_unbind = udp_slot_unbind,
-    .slots_rest = udp_slots_rest,
+    .slots_idle = udp_slots_idle,
     .post_writes = udp_post_writes,
     .pace = udp_pace,
     .poll = udp_poll,

@@ -27,7 +27,7 @@ static int open_port(struct udp_fabric *fabric, uint32_t index)
     struct udp_port *port = calloc(1, sizeof *port);
     if (port == NULL)
         return lh_fail(LH_ENOMEM, "no memory for the port of channel %u", index);
-    port->seats_max = UDP_SEATS_MAX;
+    port->slots_max = UDP_SOCKET_SLOTS_MAX;
     int error = udp_socket_open_shared(&fabric->local, fabric->receive_buffer_bytes, &port->shared);
     if (error != 0)
         goto free_port;
@@ -58,9 +58,10 @@ void udp_ports_close(struct udp_fabric *fabric)
 {
     for (uint32_t i = 0; i < QP_INFO_CHANNELS_MAX; i++) {
         struct udp_port *port = fabric->ports[i];
-        for (uint32_t seat = 0; port != NULL && seat < port->seats.count; seat++) {
-            udp_socket_close(&port->direct[seat]->socket);
-            free(port->direct[seat]);
+        for (uint32_t socket_slot = 0; port != NULL && socket_slot < port->socket_slots.count;
+             socket_slot++) {
+            udp_socket_close(&port->direct[socket_slot]->socket);
+            free(port->direct[socket_slot]);
         }
         if (port != NULL)
             udp_socket_close(&port->shared);
@@ -70,38 +71,39 @@ void udp_ports_close(struct udp_fabric *fabric)
 }
 
 /* Sockets of a port are never closed before all are: the kernel would renumber them. */
-static uint32_t add_seat(struct udp_fabric *fabric, struct udp_port *port)
+static uint32_t add_slot(struct udp_fabric *fabric, struct udp_port *port)
 {
-    if (port->seats.count >= port->seats_max)
-        return UDP_SEATS_MAX;
+    if (port->socket_slots.count >= port->slots_max)
+        return UDP_SOCKET_SLOTS_MAX;
     struct udp_direct *direct = malloc(sizeof *direct);
     if (direct == NULL)
-        return UDP_SEATS_MAX;
+        return UDP_SOCKET_SLOTS_MAX;
     memset(direct, 0, offsetof(struct udp_direct, waiting));
     if (udp_socket_open_direct(&fabric->local, port->shared.port, fabric->receive_buffer_bytes,
                                &direct->socket) != 0) {
         free(direct);
-        port->seats_max = port->seats.count; /* of descriptors, for example, there are no more */
-        return UDP_SEATS_MAX;
+        port->slots_max = port->socket_slots.count; /* of descriptors, for example, there are no more */
+        return UDP_SOCKET_SLOTS_MAX;
     }
-    direct->seat = port->seats.count;
+    direct->socket_slot = port->socket_slots.count;
     direct->rate_bps = UINT64_MAX;
-    port->direct[direct->seat] = direct;
-    udp_seats_add(&port->seats);
-    return direct->seat;
+    port->direct[direct->socket_slot] = direct;
+    udp_socket_slots_add(&port->socket_slots);
+    return direct->socket_slot;
 }
 
-/* Has the kernel sort by the QPNs of all channels that have a seat, but for one that leaves. */
+/* Has the kernel sort by the QPNs of all channels that have a socket slot, but for one that leaves. */
 static int steer(const struct udp_port *port, const struct udp_channel *without)
 {
-    struct udp_steer entries[UDP_SEATS_MAX];
+    struct udp_steer entries[UDP_SOCKET_SLOTS_MAX];
     uint32_t count = 0;
-    for (uint32_t seat = 0; seat < port->seats.count; seat++) {
-        const struct udp_channel *channel = port->direct[seat]->channel;
+    for (uint32_t socket_slot = 0; socket_slot < port->socket_slots.count; socket_slot++) {
+        const struct udp_channel *channel = port->direct[socket_slot]->channel;
         if (channel == NULL || channel == without || channel->rx.leaving)
             continue;
         struct udp_steer *entry = &entries[count++];
-        *entry = (struct udp_steer){.place = seat + 1, .qpns = channel->endpoint->table.attr.generations};
+        *entry =
+            (struct udp_steer){.place = socket_slot + 1, .qpns = channel->endpoint->table.attr.generations};
         for (uint32_t g = 0; g < entry->qpns; g++)
             entry->qpn[g] = channel->generations[g].qpn;
     }
@@ -143,8 +145,8 @@ static void set_up(struct udp_channel *channel, struct udp_direct *direct)
 
 static void ask_to_leave(struct udp_port *port, lh_time now)
 {
-    uint32_t quiet = udp_seats_sweep(&port->seats, now);
-    if (quiet == UDP_SEATS_MAX)
+    uint32_t quiet = udp_socket_slots_sweep(&port->socket_slots, now);
+    if (quiet == UDP_SOCKET_SLOTS_MAX)
         return;
     struct udp_direct *direct = port->direct[quiet];
     const struct fabric_endpoint_attr *attr = &direct->channel->endpoint->table.attr;
@@ -158,14 +160,14 @@ void udp_port_promote(struct udp_channel *channel)
     struct udp_fabric *fabric = udp_fabric_of(channel->endpoint);
     struct udp_port *port = channel->port;
     lh_time now = fabric->base.ops->now(&fabric->base);
-    uint32_t seat = udp_seats_free(&port->seats, now);
-    if (seat == UDP_SEATS_MAX)
-        seat = add_seat(fabric, port);
-    if (seat == UDP_SEATS_MAX) {
+    uint32_t socket_slot = udp_socket_slots_free(&port->socket_slots, now);
+    if (socket_slot == UDP_SOCKET_SLOTS_MAX)
+        socket_slot = add_slot(fabric, port);
+    if (socket_slot == UDP_SOCKET_SLOTS_MAX) {
         ask_to_leave(port, now);
         return;
     }
-    struct udp_direct *direct = port->direct[seat];
+    struct udp_direct *direct = port->direct[socket_slot];
     udp_demux_drain(fabric, direct->socket.fd, channel->index); /* what came late for its former owner */
     if (attach_filter(channel, direct) != 0)
         return;
@@ -174,7 +176,7 @@ void udp_port_promote(struct udp_channel *channel)
         direct->channel = NULL;
         return;
     }
-    udp_seats_take(&port->seats, seat);
+    udp_socket_slots_take(&port->socket_slots, socket_slot);
     set_up(channel, direct);
 }
 
@@ -198,7 +200,8 @@ void udp_port_leave(struct udp_channel *channel)
     rx->arrivals.waiting = NULL;
     rx->arrivals.waiting_room = 0;
     rx->leaving = false;
-    udp_seats_leave(&channel->port->seats, direct->seat, fabric->base.ops->now(&fabric->base));
+    udp_socket_slots_leave(&channel->port->socket_slots, direct->socket_slot,
+                           fabric->base.ops->now(&fabric->base));
 }
 
 /* ---- connect --------------------------------------------------------------------------------------- */

@@ -197,58 +197,60 @@ uint32_t udp_arrivals_withdraw_slot(struct udp_arrivals *arrivals, struct immedi
     return before - kept;
 }
 
-/* ---- seats ----------------------------------------------------------------------------------------- */
+/* ---- socket slots ---------------------------------------------------------------------------------- */
 
-void udp_seats_add(struct udp_seats *seats)
+void udp_socket_slots_add(struct udp_socket_slots *socket_slots)
 {
-    assert(seats->count < UDP_SEATS_MAX);
-    seats->seats[seats->count++] = (struct udp_seat){0};
+    assert(socket_slots->count < UDP_SOCKET_SLOTS_MAX);
+    socket_slots->socket_slots[socket_slots->count++] = (struct udp_socket_slot){0};
 }
 
-uint32_t udp_seats_free(const struct udp_seats *seats, lh_time now)
+uint32_t udp_socket_slots_free(const struct udp_socket_slots *socket_slots, lh_time now)
 {
-    for (uint32_t i = 0; i < seats->count; i++)
-        if (!seats->seats[i].taken && now - seats->seats[i].since >= UDP_SEAT_REST_NS)
+    for (uint32_t i = 0; i < socket_slots->count; i++)
+        if (!socket_slots->socket_slots[i].taken &&
+            now - socket_slots->socket_slots[i].since >= UDP_SOCKET_SLOT_IDLE_NS)
             return i;
-    return UDP_SEATS_MAX;
+    return UDP_SOCKET_SLOTS_MAX;
 }
 
-void udp_seats_take(struct udp_seats *seats, uint32_t seat)
+void udp_socket_slots_take(struct udp_socket_slots *socket_slots, uint32_t socket_slot)
 {
-    assert(seat < seats->count && !seats->seats[seat].taken);
-    struct udp_seat *taken = &seats->seats[seat];
+    assert(socket_slot < socket_slots->count && !socket_slots->socket_slots[socket_slot].taken);
+    struct udp_socket_slot *taken = &socket_slots->socket_slots[socket_slot];
     taken->taken = true;
     taken->leaving = false;
     taken->since = 0;
-    udp_seat_mark_active(taken);
+    udp_socket_slot_mark_active(taken);
 }
 
-void udp_seats_leave(struct udp_seats *seats, uint32_t seat, lh_time now)
+void udp_socket_slots_leave(struct udp_socket_slots *socket_slots, uint32_t socket_slot, lh_time now)
 {
-    assert(seat < seats->count && seats->seats[seat].taken);
-    seats->seats[seat].taken = false;
-    seats->seats[seat].leaving = false;
-    seats->seats[seat].since = now;
+    assert(socket_slot < socket_slots->count && socket_slots->socket_slots[socket_slot].taken);
+    socket_slots->socket_slots[socket_slot].taken = false;
+    socket_slots->socket_slots[socket_slot].leaving = false;
+    socket_slots->socket_slots[socket_slot].since = now;
 }
 
-uint32_t udp_seats_sweep(struct udp_seats *seats, lh_time now)
+uint32_t udp_socket_slots_sweep(struct udp_socket_slots *socket_slots, lh_time now)
 {
-    uint32_t quietest = UDP_SEATS_MAX;
-    for (uint32_t i = 0; i < seats->count; i++) {
-        struct udp_seat *seat = &seats->seats[i];
-        if (!seat->taken || seat->leaving)
+    uint32_t quietest = UDP_SOCKET_SLOTS_MAX;
+    for (uint32_t i = 0; i < socket_slots->count; i++) {
+        struct udp_socket_slot *socket_slot = &socket_slots->socket_slots[i];
+        if (!socket_slot->taken || socket_slot->leaving)
             continue;
-        if (atomic_exchange_explicit(&seat->active, false, memory_order_relaxed)) {
-            seat->since = 0;
-        } else if (seat->since == 0) {
-            seat->since = now;
-        } else if (now - seat->since >= UDP_SEAT_QUIET_NS &&
-                   (quietest == UDP_SEATS_MAX || seat->since < seats->seats[quietest].since)) {
+        if (atomic_exchange_explicit(&socket_slot->active, false, memory_order_relaxed)) {
+            socket_slot->since = 0;
+        } else if (socket_slot->since == 0) {
+            socket_slot->since = now;
+        } else if (now - socket_slot->since >= UDP_SOCKET_SLOT_QUIET_NS &&
+                   (quietest == UDP_SOCKET_SLOTS_MAX ||
+                    socket_slot->since < socket_slots->socket_slots[quietest].since)) {
             quietest = i;
         }
     }
-    if (quietest != UDP_SEATS_MAX)
-        seats->seats[quietest].leaving = true;
+    if (quietest != UDP_SOCKET_SLOTS_MAX)
+        socket_slots->socket_slots[quietest].leaving = true;
     return quietest;
 }
 

@@ -126,51 +126,51 @@ static inline bool udp_arrivals_wait(const struct udp_arrivals *arrivals)
     return arrivals->next < arrivals->end;
 }
 
-/* ---- seats ----------------------------------------------------------------------------------------- */
+/* ---- socket slots ---------------------------------------------------------------------------------- */
 
 /*
  * Which sockets of a port have an owner of their own, and whose is taken for another. Pure.
  *
- * A seat is a socket of a port beside the shared one. An endpoint's channel takes a free seat; where there is
- * none, the owner that has been quiet longest is asked to leave, and the seat is free once it has. Who is
+ * A socket slot is a socket of a port beside the shared one. An endpoint's channel takes a free socket slot; where there is
+ * none, the owner that has been quiet longest is asked to leave, and the socket slot is free once it has. Who is
  * quiet is found by sweeps, one at each request (the clock algorithm of page replacement): an owner marks its
- * seat as active, a sweep takes the mark back.
+ * socket slot as active, a sweep takes the mark back.
  *
- * A seat that was left stays empty for a while: a packet that was on its way through the kernel may still
+ * A socket slot that was left stays empty for a while: a packet that was on its way through the kernel may still
  * come to its socket.
  */
 
-#define UDP_SEATS_MAX     64u
-#define UDP_SEAT_REST_NS  (10 * LH_NS_PER_MS)  /* a packet is through the kernel in microseconds */
-#define UDP_SEAT_QUIET_NS (100 * LH_NS_PER_MS) /* shorter pauses belong to a transfer */
+#define UDP_SOCKET_SLOTS_MAX     64u
+#define UDP_SOCKET_SLOT_IDLE_NS  (10 * LH_NS_PER_MS)  /* a packet is through the kernel in microseconds */
+#define UDP_SOCKET_SLOT_QUIET_NS (100 * LH_NS_PER_MS) /* shorter pauses belong to a transfer */
 
-struct udp_seat {
+struct udp_socket_slot {
     bool taken;
     bool leaving;  /* its owner was asked to */
     lh_time since; /* free: when it was left; taken: of the first sweep that found it quiet, 0: none did */
     _Atomic bool active;
 };
 
-/* All zero: no seats yet. */
-struct udp_seats {
+/* All zero: no socket slots yet. */
+struct udp_socket_slots {
     uint32_t count;
-    struct udp_seat seats[UDP_SEATS_MAX];
+    struct udp_socket_slot socket_slots[UDP_SOCKET_SLOTS_MAX];
 };
 
-/* A new one, free at once. At most UDP_SEATS_MAX. */
-void udp_seats_add(struct udp_seats *seats);
-/* One that may be taken, or UDP_SEATS_MAX. */
-uint32_t udp_seats_free(const struct udp_seats *seats, lh_time now);
-void udp_seats_take(struct udp_seats *seats, uint32_t seat);
-void udp_seats_leave(struct udp_seats *seats, uint32_t seat, lh_time now);
-/* A sweep. Whom to ask to leave now, or UDP_SEATS_MAX: all are active, or as many leave as sweeps found. */
-uint32_t udp_seats_sweep(struct udp_seats *seats, lh_time now);
+/* A new one, free at once. At most UDP_SOCKET_SLOTS_MAX. */
+void udp_socket_slots_add(struct udp_socket_slots *socket_slots);
+/* One that may be taken, or UDP_SOCKET_SLOTS_MAX. */
+uint32_t udp_socket_slots_free(const struct udp_socket_slots *socket_slots, lh_time now);
+void udp_socket_slots_take(struct udp_socket_slots *socket_slots, uint32_t socket_slot);
+void udp_socket_slots_leave(struct udp_socket_slots *socket_slots, uint32_t socket_slot, lh_time now);
+/* A sweep. Whom to ask to leave now, or UDP_SOCKET_SLOTS_MAX: all are active, or as many leave as sweeps found. */
+uint32_t udp_socket_slots_sweep(struct udp_socket_slots *socket_slots, lh_time now);
 
 /* By the owner, any time; often, so it writes only what changes. */
-static inline void udp_seat_mark_active(struct udp_seat *seat)
+static inline void udp_socket_slot_mark_active(struct udp_socket_slot *socket_slot)
 {
-    if (!atomic_load_explicit(&seat->active, memory_order_relaxed))
-        atomic_store_explicit(&seat->active, true, memory_order_relaxed);
+    if (!atomic_load_explicit(&socket_slot->active, memory_order_relaxed))
+        atomic_store_explicit(&socket_slot->active, true, memory_order_relaxed);
 }
 
 /* ---- qpn table ------------------------------------------------------------------------------------- */

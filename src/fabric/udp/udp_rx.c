@@ -210,7 +210,7 @@ static int nothing_taken(struct udp_channel *channel, uint32_t dropped, bool mor
 }
 
 /* The owner sleeps by another descriptor from now on. */
-static void tell_of_change(const struct udp_channel *channel)
+static void announce_change(const struct udp_channel *channel)
 {
     const struct fabric_endpoint_attr *attr = &channel->endpoint->table.attr;
     if (attr->wake != NULL)
@@ -229,7 +229,7 @@ static void seek_promotion(struct udp_channel *channel, uint32_t packets)
     pthread_mutex_unlock(&fabric->lock);
     rx->from_inbox = 0;
     if (udp_direct_of(channel) != NULL)
-        tell_of_change(channel);
+        announce_change(channel);
 }
 
 static int poll_shared(struct udp_channel *channel)
@@ -261,7 +261,7 @@ static bool begin_leave(struct udp_channel *channel, struct udp_direct *direct)
         return false;
     if (!udp_port_begin_leave(channel)) {
         atomic_store_explicit(&direct->leave, false, memory_order_relaxed);
-        channel->port->seats.seats[direct->seat].leaving = false;
+        channel->port->socket_slots.socket_slots[direct->socket_slot].leaving = false;
     }
     pthread_mutex_unlock(&fabric->lock);
     return true;
@@ -273,7 +273,7 @@ static void end_leave(struct udp_channel *channel)
     pthread_mutex_lock(&fabric->lock);
     udp_port_leave(channel);
     pthread_mutex_unlock(&fabric->lock);
-    tell_of_change(channel);
+    announce_change(channel);
 }
 
 /* The direct socket had nothing, or only what was dropped. */
@@ -346,7 +346,7 @@ int udp_poll(struct fabric_endpoint *endpoint, uint32_t index, struct fabric_arr
         atomic_load_explicit(&direct->leave, memory_order_relaxed) && !begin_leave(channel, direct);
     int got = poll_direct(channel, direct);
     if (got > 0 && !channel->rx.leaving)
-        udp_seat_mark_active(&channel->port->seats.seats[direct->seat]);
+        udp_socket_slot_mark_active(&channel->port->socket_slots.socket_slots[direct->socket_slot]);
     return got == 0 && again ? FABRIC_POLL_AGAIN : got;
 }
 

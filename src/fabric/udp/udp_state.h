@@ -68,7 +68,7 @@ struct udp_channel;
  * the fabric is closed. */
 struct udp_direct {
     struct udp_socket socket;
-    uint32_t seat;
+    uint32_t socket_slot;
     struct udp_channel *channel;   /* under the lock; NULL: nobody's */
     _Atomic bool leave;            /* its owner is asked to give it up */
     _Atomic uint32_t kernel_drops; /* of the socket, those that were counted */
@@ -80,9 +80,9 @@ struct udp_direct {
 /* The port of a channel index; under the lock, but for what never changes. */
 struct udp_port {
     struct udp_socket shared;
-    struct udp_seats seats;
-    uint32_t seats_max; /* fewer than UDP_SEATS_MAX where the system sets a limit */
-    struct udp_direct *direct[UDP_SEATS_MAX];
+    struct udp_socket_slots socket_slots;
+    uint32_t slots_max; /* fewer than UDP_SOCKET_SLOTS_MAX where the system sets a limit */
+    struct udp_direct *direct[UDP_SOCKET_SLOTS_MAX];
 };
 
 struct udp_generation {

@@ -301,17 +301,17 @@ static uint32_t burst_length(const struct udp_channel *channel, const struct fab
                              uint32_t count)
 {
     const uint32_t first = writes[0].bytes; /* the MTU, or a piece of it */
-    uint32_t most = UDP_GSO_BYTES_MAX / datagram_bytes(HEADER, first);
-    most = most < UDP_GSO_SEGMENTS_MAX ? most : UDP_GSO_SEGMENTS_MAX;
-    if (!channel->tx.gso || most < 2)
+    uint32_t maximum = UDP_GSO_BYTES_MAX / datagram_bytes(HEADER, first);
+    maximum = maximum < UDP_GSO_SEGMENTS_MAX ? maximum : UDP_GSO_SEGMENTS_MAX;
+    if (!channel->tx.gso || maximum < 2)
         return 1;
-    for (uint32_t i = 0; i < count && i < most; i++) {
+    for (uint32_t i = 0; i < count && i < maximum; i++) {
         if (writes[i].corrupt_bit != 0)
             return i > 0 ? i : 1;
         if (writes[i].bytes != first) /* only the last segment may be short */
             return writes[i].bytes < first ? i + 1 : i;
     }
-    return count < most ? count : most;
+    return count < maximum ? count : maximum;
 }
 
 static void add_write(struct udp_channel *channel, struct batch *batch, const struct fabric_write *write,
@@ -380,7 +380,7 @@ static void use_direct(struct udp_channel *channel)
     struct udp_direct *direct = udp_direct_of(channel);
     if (direct == NULL)
         return;
-    udp_seat_mark_active(&channel->port->seats.seats[direct->seat]);
+    udp_socket_slot_mark_active(&channel->port->socket_slots.socket_slots[direct->socket_slot]);
     uint64_t rate_bps = atomic_load_explicit(&channel->endpoint->pace_bps, memory_order_relaxed);
     if (rate_bps == direct->rate_bps)
         return;
@@ -434,31 +434,31 @@ void udp_pace(struct fabric_endpoint *endpoint, uint64_t rate_bps)
 /* ---- control datagrams ------------------------------------------------------------------------------- */
 
 /* Where they go, and as what the peer knows that place: behind NAT it is seen elsewhere. */
-struct control_way {
+struct control_path {
     union udp_address to;
     struct icrc_flow flow;
 };
 
-static struct control_way control_way(const struct udp_endpoint *endpoint)
+static struct control_path control_path(const struct udp_endpoint *endpoint)
 {
     const struct udp_fabric *fabric = udp_fabric_of(endpoint);
     bool hardware = endpoint->peer.fabric == QP_INFO_VERBS;
     uint16_t seen_port = atomic_load_explicit(&endpoint->seen_port, memory_order_relaxed);
     union udp_address known = endpoint->peer_address; /* to the peer itself */
     udp_address_set_port(&known, hardware ? ROCE_UDP_PORT : endpoint->peer.control_port);
-    struct control_way way = {
+    struct control_path path = {
         .to = known,
         .flow = {.ipv4 = udp_address_is_ipv4(&fabric->local),
                  .source_port = fabric->front.port,
                  .destination_port = udp_address_port(&known)},
     };
-    udp_address_bytes(&fabric->local, way.flow.source);
-    udp_address_bytes(&known, way.flow.destination);
+    udp_address_bytes(&fabric->local, path.flow.source);
+    udp_address_bytes(&known, path.flow.destination);
     if (seen_port != 0) {
-        way.to = endpoint->seen_address;
-        udp_address_set_port(&way.to, seen_port);
+        path.to = endpoint->seen_address;
+        udp_address_set_port(&path.to, seen_port);
     }
-    return way;
+    return path;
 }
 
 /* How many of the datagrams go into one kernel message. */
@@ -466,18 +466,18 @@ static uint32_t control_burst_length(const struct udp_endpoint *endpoint,
                                      const struct fabric_datagram *datagrams, uint32_t count)
 {
     const uint32_t first = datagram_bytes(ROCE_SEND_HEADER_BYTES, datagrams[0].bytes);
-    uint32_t most = UDP_GSO_BYTES_MAX / first;
-    most = most < UDP_GSO_SEGMENTS_MAX ? most : UDP_GSO_SEGMENTS_MAX;
+    uint32_t maximum = UDP_GSO_BYTES_MAX / first;
+    maximum = maximum < UDP_GSO_SEGMENTS_MAX ? maximum : UDP_GSO_SEGMENTS_MAX;
     if (!endpoint->control_gso)
         return 1;
-    for (uint32_t i = 1; i < count && i < most; i++) {
+    for (uint32_t i = 1; i < count && i < maximum; i++) {
         uint32_t bytes = datagram_bytes(ROCE_SEND_HEADER_BYTES, datagrams[i].bytes);
         if (datagrams[i].corrupt_bit != 0 || bytes > first)
             return i;
         if (bytes < first)
             return i + 1;
     }
-    return count < most ? count : most;
+    return count < maximum ? count : maximum;
 }
 
 static void add_datagram(struct udp_endpoint *endpoint, struct batch *batch, const struct icrc_flow *flow,
@@ -499,17 +499,17 @@ static void add_datagram(struct udp_endpoint *endpoint, struct batch *batch, con
     add_packet(batch, ROCE_SEND_HEADER_BYTES, state, datagram->data, datagram->bytes, NULL);
 }
 
-static void lay_out_control(struct udp_endpoint *endpoint, struct batch *batch, struct control_way *way,
+static void lay_out_control(struct udp_endpoint *endpoint, struct batch *batch, struct control_path *path,
                             const struct fabric_datagram *datagrams, uint32_t count)
 {
-    begin_batch(batch, &way->to);
+    begin_batch(batch, &path->to);
     while (batch->packets < count) { /* each round takes one or more */
         const struct fabric_datagram *first = &datagrams[batch->packets];
         uint32_t burst =
             first->corrupt_bit != 0 ? 1 : control_burst_length(endpoint, first, count - batch->packets);
         begin_message(batch);
         for (uint32_t i = 0; i < burst; i++)
-            add_datagram(endpoint, batch, &way->flow, &first[i], i);
+            add_datagram(endpoint, batch, &path->flow, &first[i], i);
         end_message(batch, datagram_bytes(ROCE_SEND_HEADER_BYTES, first->bytes), false);
         if (first->corrupt_bit != 0) {
             damage_last(batch, first->corrupt_bit);
@@ -523,7 +523,7 @@ int udp_control_send(struct fabric_endpoint *base, const struct fabric_datagram 
     struct udp_endpoint *endpoint = udp_endpoint_of(base);
     const struct udp_fabric *fabric = udp_fabric_of(endpoint);
     const struct sending sending = {endpoint, fabric->front.fd, fabric->front.port, &endpoint->control_gso};
-    struct control_way way = control_way(endpoint);
+    struct control_path path = control_path(endpoint);
     struct batch batch;
     uint32_t taken = 0;
     uint64_t wire_bytes = 0; /* only those of data are counted */
@@ -532,7 +532,7 @@ int udp_control_send(struct fabric_endpoint *base, const struct fabric_datagram 
         udp_punch_due(endpoint);
     while (taken < count) { /* each round takes a datagram, drops GSO for good, or was interrupted */
         uint32_t left = count - taken;
-        lay_out_control(endpoint, &batch, &way, datagrams + taken,
+        lay_out_control(endpoint, &batch, &path, datagrams + taken,
                         left < FABRIC_BATCH_MAX ? left : FABRIC_BATCH_MAX);
         int gone = send_laid_out(&sending, &batch, &wire_bytes);
         if (gone == SEND_FULL)

@@ -237,17 +237,17 @@ int verbs_name_parse(const char *text, struct verbs_name *name)
 
 /* ---- tx limit -------------------------------------------------------------------------------------- */
 
-void tx_limit_init(struct tx_limit *limit, uint32_t least, uint32_t most)
+void tx_limit_init(struct tx_limit *limit, uint32_t minimum, uint32_t maximum)
 {
-    assert(least > 0 && least <= most);
-    *limit = (struct tx_limit){.least = least, .most = most, .writes = least};
+    assert(minimum > 0 && minimum <= maximum);
+    *limit = (struct tx_limit){.minimum = minimum, .maximum = maximum, .writes = minimum};
 }
 
 static uint32_t clamp(const struct tx_limit *limit, uint64_t writes)
 {
-    if (writes < limit->least)
-        return limit->least;
-    return writes < limit->most ? (uint32_t)writes : limit->most;
+    if (writes < limit->minimum)
+        return limit->minimum;
+    return writes < limit->maximum ? (uint32_t)writes : limit->maximum;
 }
 
 static void look_again(struct tx_limit *limit, uint64_t released, lh_time now)

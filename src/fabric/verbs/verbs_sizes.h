@@ -125,15 +125,15 @@ const char *verbs_protection_name(enum verbs_protection protection);
 #define TX_LIMIT_NS LH_NS_PER_MS /* what may wait unseen; a worker comes round far more often */
 
 struct tx_limit {
-    uint32_t least; /* the limit never leaves these two */
-    uint32_t most;
+    uint32_t minimum; /* the limit never leaves these two */
+    uint32_t maximum;
     uint32_t writes; /* in flight, at most */
     bool reached;    /* a write had to wait for it since the last check */
     lh_time since_ns;
     uint64_t released; /* at that time */
 };
 
-void tx_limit_init(struct tx_limit *limit, uint32_t least, uint32_t most);
+void tx_limit_init(struct tx_limit *limit, uint32_t minimum, uint32_t maximum);
 /* So many of all writes ever taken are released now, and in_flight are not. */
 void tx_limit_on_released(struct tx_limit *limit, uint64_t released, uint32_t in_flight, lh_time now);
 /* Writes that may be added to those in flight, of `wanted`. */

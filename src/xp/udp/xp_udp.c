@@ -326,12 +326,12 @@ void lh_xp_attr_init(struct lh_xp_attr *attr)
                                 .tick_ns = 10 * LH_NS_PER_US};
 }
 
-static int check_number(const char *name, uint64_t value, uint64_t least, uint64_t most)
+static int check_number(const char *name, uint64_t value, uint64_t minimum, uint64_t maximum)
 {
-    if (value >= least && value <= most)
+    if (value >= minimum && value <= maximum)
         return 0;
     return lh_fail(LH_EINVAL, "lh_xp_attr.%s is %llu: out of range (%llu to %llu)", name,
-                   (unsigned long long)value, (unsigned long long)least, (unsigned long long)most);
+                   (unsigned long long)value, (unsigned long long)minimum, (unsigned long long)maximum);
 }
 
 static int check(const struct lh_xp_attr *attr)

@@ -271,10 +271,10 @@ static void destroy_master(struct master *master)
 /* Mostly short: what depends on the pattern does not depend on the length. */
 static size_t random_length(void)
 {
-    uint64_t most = lh_prng_chance(&code_prng, 1.0 / 500)  ? MASTER_BYTES
-                    : lh_prng_chance(&code_prng, 1.0 / 16) ? 1500
-                                                           : 100;
-    return 1 + lh_prng_below(&code_prng, most);
+    uint64_t maximum = lh_prng_chance(&code_prng, 1.0 / 500)  ? MASTER_BYTES
+                       : lh_prng_chance(&code_prng, 1.0 / 16) ? 1500
+                                                              : 100;
+    return 1 + lh_prng_below(&code_prng, maximum);
 }
 
 /* Loses 0 … m + 1 chunks, m half of the time; an XOR code fewer, or it would never recover. */
@@ -482,8 +482,8 @@ static void test_decoding_undoes_encoding(void **state)
     for (unsigned i = 0; i < 300; i++) {
         uint32_t k = 1 + (uint32_t)lh_prng_below(&prng, 24);
         uint32_t m = 1 + (uint32_t)lh_prng_below(&prng, 255 - k);
-        uint32_t most = k < m ? k : m;
-        uint32_t count = 1 + (uint32_t)lh_prng_below(&prng, most < 8 ? most : 8);
+        uint32_t maximum = k < m ? k : m;
+        uint32_t count = 1 + (uint32_t)lh_prng_below(&prng, maximum < 8 ? maximum : 8);
         uint8_t lost[8], parity[8];
         draw(&prng, count, k, lost);
         draw(&prng, count, m, parity);

@@ -33,14 +33,14 @@ static const size_t bytes_of[] = {
 /* ---- reference --------------------------------------------------------------------------------------- */
 
 /* A float of `digits` binary digits (the leading one included) and this least and greatest exponent. */
-static double round_to(double value, int digits, int least, int greatest)
+static double round_to(double value, int digits, int minimum, int greatest)
 {
     if (isnan(value) || isinf(value) || value == 0)
         return value;
     int exponent;
     frexp(value, &exponent);
     exponent -= 1;
-    const int unit = (exponent < least ? least : exponent) - (digits - 1);
+    const int unit = (exponent < minimum ? minimum : exponent) - (digits - 1);
     const double rounded = ldexp(nearbyint(ldexp(value, -unit)), unit);
     return fabs(rounded) >= ldexp(1, greatest + 1) ? copysign(INFINITY, value) : rounded;
 }

@@ -28,8 +28,8 @@ static void print(const struct schedule *schedule, const struct schedule_shape *
     print_message("%-14s %-18s %5u %6u %5u %6u %6llu %8llu %8llu %8llu\n",
                   collective_name(schedule->collective), schedule->name, shape->ranks, shape->blocks,
                   shape->map ? shape->map->sites : 1, n.steps, (unsigned long long)bounds->steps(shape),
-                  (unsigned long long)n.sent_most, (unsigned long long)bounds->sent(shape),
-                  (unsigned long long)n.link_most);
+                  (unsigned long long)n.sent_max, (unsigned long long)bounds->sent(shape),
+                  (unsigned long long)n.link_max);
 }
 
 static void test_many_ranks(void **state)
@@ -244,9 +244,9 @@ static void test_invalid_shapes(void **state)
     };
     for (size_t i = 0; i < sizeof invalid / sizeof invalid[0]; i++)
         assert_int_equal(schedule_shape_check(ring, &invalid[i]), -LH_EINVAL);
-    struct schedule_shape most = {.ranks = SCHEDULE_RANKS_MAX, .blocks = SCHEDULE_BLOCKS_MAX};
-    assert_int_equal(schedule_shape_check(ring, &most), 0);
-    assert_int_equal(schedule_shape_check(pairwise, &most), -LH_EINVAL);
+    struct schedule_shape maximum = {.ranks = SCHEDULE_RANKS_MAX, .blocks = SCHEDULE_BLOCKS_MAX};
+    assert_int_equal(schedule_shape_check(ring, &maximum), 0);
+    assert_int_equal(schedule_shape_check(pairwise, &maximum), -LH_EINVAL);
     assert_string_equal(lh_last_error(),
                         "pairwise: 16777216 blocks of 65536 ranks: out of range (use at most 256 blocks)");
 }

@@ -34,8 +34,8 @@ static void test_even_shares(void **state)
             schedule_map_of(&map, sites * size, size, false);
             struct schedule_shape shape = {.ranks = sites * size, .blocks = blocks, .map = &map.map};
             assert_null(schedule_check(&hierarchical_allreduce, &shape, &counts));
-            assert_int_equal(counts.sent_most, 2 * (blocks - blocks / size) + 4 * (sites - 1));
-            assert_int_equal(counts.site_most, 2 * (blocks - blocks / sites));
+            assert_int_equal(counts.sent_max, 2 * (blocks - blocks / size) + 4 * (sites - 1));
+            assert_int_equal(counts.site_max, 2 * (blocks - blocks / sites));
         }
 }
 
@@ -74,7 +74,7 @@ static void test_once_per_site(void **state)
                 schedule_map_of(&map, ranks, site, true);
                 struct schedule_shape shape = {.ranks = ranks, .blocks = 11, .root = root, .map = &map.map};
                 assert_null(schedule_check(&hybrid_broadcast, &shape, &counts));
-                assert_int_equal(counts.site_most, map.map.sites > 1 ? 11 : 0);
+                assert_int_equal(counts.site_max, map.map.sites > 1 ? 11 : 0);
                 assert_int_equal(counts.site_moved, 11 * (map.map.sites - 1));
             }
 }
@@ -107,9 +107,9 @@ static void test_few_messages_across(void **state)
     struct schedule_shape shape = {.ranks = 12, .blocks = 12, .map = &map.map};
     assert_null(schedule_check(&transpose_alltoall, &shape, &counts));
     assert_int_equal(counts.steps, 3 + 2);
-    assert_int_equal(counts.peers_most, 1);
-    assert_int_equal(counts.link_most, 4);
-    assert_int_equal(counts.site_most, 4 * 8);
+    assert_int_equal(counts.peers_max, 1);
+    assert_int_equal(counts.link_max, 4);
+    assert_int_equal(counts.site_max, 4 * 8);
 }
 
 static int run_transpose(void)

@@ -32,7 +32,7 @@ static const struct dcqcn_config standard = {
     .increase_ns = DCQCN_INCREASE_NS,
     .additive_bps = DCQCN_ADDITIVE_BPS,
     .hyper_bps = DCQCN_HYPER_BPS,
-    .least_bps = DCQCN_LEAST_BPS,
+    .min_bps = DCQCN_MIN_BPS,
     .recovery_stages = DCQCN_RECOVERY_STAGES,
     .gain = DCQCN_GAIN,
 };
@@ -112,12 +112,12 @@ static void test_never_below_the_least(void **state)
     dcqcn_init(&dcqcn, LINE);
     for (lh_time now = 0; now < 200 * US; now += US)
         dcqcn_on_cnp(&dcqcn, &standard, now);
-    assert_true(dcqcn.rate_bps == DCQCN_LEAST_BPS);
+    assert_true(dcqcn.rate_bps == DCQCN_MIN_BPS);
     /* A line that is slower than the least rate has its own. */
-    dcqcn_init(&dcqcn, DCQCN_LEAST_BPS / 2);
+    dcqcn_init(&dcqcn, DCQCN_MIN_BPS / 2);
     for (lh_time now = 0; now < 200 * US; now += US)
         dcqcn_on_cnp(&dcqcn, &standard, now);
-    assert_true(dcqcn.rate_bps == DCQCN_LEAST_BPS / 2);
+    assert_true(dcqcn.rate_bps == DCQCN_MIN_BPS / 2);
 }
 
 /* One cut, then silence: half way back, then the target grows by the small step once, then by the large. */
@@ -259,7 +259,7 @@ static void stepwise_tick(struct stepwise *model, const struct dcqcn_config *con
     if (since > 0 && since % config->decrease_ns == 0 && model->for_decrease) {
         if (config->clamp || model->stage > 0)
             model->target = model->rate;
-        model->rate = fmax((double)config->least_bps, floor(model->rate * (1 - model->alpha / 2)));
+        model->rate = fmax((double)config->min_bps, floor(model->rate * (1 - model->alpha / 2)));
         model->stage = 0;
         model->for_decrease = false;
         model->increase_at = now + config->increase_ns;
@@ -351,7 +351,7 @@ static void test_configuration(void **state)
     REFUSES(increase_ns, DCQCN_SPAN_MAX_NS, DCQCN_SPAN_MAX_NS + 1, "60min");
     REFUSES(additive_bps, 100000, 99999, "additive step of 99999");
     REFUSES(hyper_bps, DCQCN_RATE_MAX_BPS, DCQCN_RATE_MAX_BPS + 1, "hyper step");
-    REFUSES(least_bps, 100000, 0, "least rate of 0");
+    REFUSES(min_bps, 100000, 0, "least rate of 0");
     REFUSES(gain, 1, 1.0001, "gain");
     REFUSES(gain, 1e-9, 0, "gain");
     REFUSES(gain, 0.5, NAN, "gain");
@@ -409,10 +409,10 @@ static void test_rate(void **state)
     (void)state;
     for (int marks = 0; marks < 2; marks++) {
         _Alignas(64) uint8_t control[512];
-        struct lh_congestion_path told = trial_path;
+        struct lh_congestion_path given = trial_path;
         lh_time now = LH_NS_PER_S;
-        told.rate_bps = TRIAL_GBIT;
-        dcqcn_congestion.start(control, &told, trial_no_params, now);
+        given.rate_bps = TRIAL_GBIT;
+        dcqcn_congestion.start(control, &given, trial_no_params, now);
         report(control, now += trial_path.rtt_ns, 0, 0);
         assert_int_equal(rate(control), TRIAL_GBIT);
         report(control, now += trial_path.rtt_ns, marks ? TRIAL_MTU : 0, marks ? 0 : 1);

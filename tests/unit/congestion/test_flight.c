@@ -350,10 +350,10 @@ static void test_truth_after_a_lie(void **state)
     assert_int_equal(flight_feedback.arrived_bytes, 2 * BYTES);
     assert_int_equal(flight_feedback.marked_bytes, BYTES);
     assert_int_equal(flight_feedback.in_flight_bytes, 0);
-    /* An older one, overtaken, moves nothing back. */
+    /* An older one, reordered, moves nothing back. */
     const struct flight_report old = {.key = 3, .arrived_packets = 5};
     assert_false(report_full(&old, 23 * US + RTT));
-    assert_int_equal(flight.arrived_heard, 7);
+    assert_int_equal(flight.arrived_reported, 7);
 }
 
 /* Some were taken for lost and arrive after all, unnamed: nothing that left just now counts for them. */

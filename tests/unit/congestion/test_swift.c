@@ -55,8 +55,8 @@ static void test_target(void **state)
                           .rounds = 300};
     double by_path = trial_run(&trial).delay;
     trial.params = "target=5ms"; /* 0.2 round trips, times 2 to 3 by the window */
-    double told = trial_run(&trial).delay;
-    assert_true(by_path < 0.15 && told > 0.4 && told < 0.7);
+    double given = trial_run(&trial).delay;
+    assert_true(by_path < 0.15 && given > 0.4 && given < 0.7);
 }
 
 static void test_end_of_doubling_with_little_to_send(void **state)

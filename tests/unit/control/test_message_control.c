@@ -82,7 +82,7 @@ static void test_grows_when_it_must(void **state)
     assert_true(machine_hold(&machine, &has, &store, 0));
     assert_null(machine);
     assert_true(machine_hold(&machine, &has, &store, 1));
-    assert_int_equal(has, MACHINE_BYTES_LEAST);
+    assert_int_equal(has, MACHINE_BYTES_MIN);
     assert_int_equal((uintptr_t)machine % 64, 0);
     assert_true(machine_hold(&machine, &has, &store, 3000));
     assert_int_equal(has, 4096);

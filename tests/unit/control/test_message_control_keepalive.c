@@ -13,9 +13,9 @@ static int look_answer;
 static const char *look_reason = "";
 static uint32_t looks;
 
-static int look(void *lifeline, uint8_t *last, size_t *bytes)
+static int look(void *control_connection, uint8_t *last, size_t *bytes)
 {
-    (void)lifeline;
+    (void)control_connection;
     looks++;
     *bytes = look_answer == -LH_ECLOSED ? 3 : strlen(look_reason);
     memset(last, 9, 3);
@@ -24,7 +24,7 @@ static int look(void *lifeline, uint8_t *last, size_t *bytes)
     return look_answer;
 }
 
-static const struct lifeline_ops ops = {.look = look};
+static const struct control_connection_ops ops = {.look = look};
 
 static int begin(void **state)
 {
@@ -141,7 +141,7 @@ static void test_the_lifeline_is_looked_at_in_each_step(void **state)
 {
     (void)state;
     lh_time next;
-    keepalive.lifeline_ops = &ops;
+    keepalive.control_connection_ops = &ops;
     view.pending = false;
     assert_false(gone_at(0, &next));
     assert_false(gone_at(1, &next));
@@ -154,10 +154,10 @@ static void test_a_lifeline_that_is_lost(void **state)
 {
     (void)state;
     lh_time next;
-    keepalive.lifeline_ops = &ops;
+    keepalive.control_connection_ops = &ops;
     view.pending = false;
     assert_false(gone_at(0, &next));
-    look_answer = LIFELINE_LOST;
+    look_answer = CONTROL_CONNECTION_LOST;
     qp.path.last_heard_ns = STEP_NS;
     listen_until(STEP_NS + TIMEOUT_NS - 1);
     assert_true(qp.keepalive_wanted);
@@ -176,7 +176,7 @@ static void test_what_the_lifeline_reports(void **state)
 {
     (void)state;
     lh_time next;
-    keepalive.lifeline_ops = &ops;
+    keepalive.control_connection_ops = &ops;
     look_answer = -LH_ECLOSED;
     assert_true(gone_at(0, &next));
     assert_true(end.error == LH_ECLOSED && end.last_bytes == 3 && end.last[2] == 9);
@@ -217,12 +217,12 @@ static void test_closed_with_nothing_to_send(void **state)
     assert_int_equal(end.error, LH_ECLOSED);
 }
 
-/* The lifeline has the reason, and may be 10 ms later. */
+/* The control connection has the reason, and may be 10 ms later. */
 static void test_closed_by_packets_with_a_lifeline(void **state)
 {
     (void)state;
     lh_time next;
-    keepalive.lifeline_ops = &ops;
+    keepalive.control_connection_ops = &ops;
     qp.error = -LH_ECLOSED;
     assert_false(gone_at(0, &next));
     assert_false(gone_at(RTT_NS / 2 + 10 * LH_NS_PER_MS - 1, &next));

@@ -191,10 +191,11 @@ static void test_what_is_begun_is_sent(void **state)
     struct eager_packet packet;
     struct lh_prng prng;
     for (uint32_t seed = 1; seed <= 200; seed++) {
-        uint64_t most = seed % 2 ? 2048 : 960; /* the window is full first, or the places */
+        uint64_t maximum = seed % 2 ? 2048 : 960; /* the window is full first, or the places */
         lh_prng_seed(&prng, seed);
         for (uint32_t i = 0; i < EAGER_CELLS; i++)
-            add_many(1, most == 2048 ? lh_prng_below(&prng, most) : most - lh_prng_below(&prng, 128));
+            add_many(1,
+                     maximum == 2048 ? lh_prng_below(&prng, maximum) : maximum - lh_prng_below(&prng, 128));
         while (fill(&packet, 0)) {
             assert_true(outgoing.cells <= EAGER_CELLS);
             assert_true(outgoing.in_flight_bytes <= test_outgoing_path.window_bytes);
@@ -327,7 +328,7 @@ static void test_window(void **state)
     assert_int_equal(sent, test_outgoing_path.window_bytes / 67);
 }
 
-/* What was overtaken is sent again a round trip and the reorder window after it left, not before. */
+/* What was reordered is sent again a round trip and the reorder window after it left, not before. */
 static void test_resends_what_was_overtaken(void **state)
 {
     (void)state;

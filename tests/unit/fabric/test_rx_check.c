@@ -56,7 +56,7 @@ static struct roce_packet right(const struct fixture *f, uint32_t packet)
     };
 }
 
-static enum rx_verdict judge(const struct fixture *f, const struct roce_packet *packet)
+static enum rx_verdict evaluate(const struct fixture *f, const struct roce_packet *packet)
 {
     uint8_t *place = NULL;
     enum rx_verdict verdict = rx_check(&f->table, packet, 0, 2, &place);
@@ -81,7 +81,7 @@ static void test_every_packet_has_its_place(void **state)
         assert_int_equal(rx_check(&f.table, &packet, 0, 2, &place), RX_TAKE);
         assert_ptr_equal(place, buffer + (size_t)i * MTU);
         atomic_fetch_or(&f.received[i / 64], (uint64_t)1 << (i % 64));
-        assert_int_equal(judge(&f, &packet), RX_DUPLICATE);
+        assert_int_equal(evaluate(&f, &packet), RX_DUPLICATE);
     }
 }
 
@@ -92,11 +92,11 @@ static void test_slot_range(void **state)
     set_up(&f, 1);
     struct roce_packet packet = right(&f, 0);
     packet.va = SLOTS * SLOT_BYTES;
-    assert_int_equal(judge(&f, &packet), RX_BAD_RANGE);
+    assert_int_equal(evaluate(&f, &packet), RX_BAD_RANGE);
     packet.va = UINT64_MAX;
-    assert_int_equal(judge(&f, &packet), RX_BAD_RANGE);
+    assert_int_equal(evaluate(&f, &packet), RX_BAD_RANGE);
     packet.va = SLOTS * SLOT_BYTES - 1; /* in the last slot, which is closed */
-    assert_int_equal(judge(&f, &packet), RX_LATE);
+    assert_int_equal(evaluate(&f, &packet), RX_LATE);
 }
 
 /* An endpoint without receives has no memory for slots. Keys go on where they were. */
@@ -111,15 +111,15 @@ static void test_slots_come_and_go(void **state)
     rx_table_unbind(&f.table, 3);
     assert_ptr_equal(rx_table_take_slots(&f.table), f.slots);
     assert_null(rx_table_take_slots(&f.table));
-    assert_int_equal(judge(&f, &packet), RX_LATE);
+    assert_int_equal(evaluate(&f, &packet), RX_LATE);
     memset(f.slots, 0, sizeof f.slots);
     rx_table_give_slots(&f.table, f.slots);
-    assert_int_equal(judge(&f, &packet), RX_LATE);
+    assert_int_equal(evaluate(&f, &packet), RX_LATE);
     rx_table_bind(&f.table, 3, &what, &f.key);
     assert_int_not_equal(f.key.rkey, before);
-    assert_int_equal(judge(&f, &packet), RX_BAD_KEY);
+    assert_int_equal(evaluate(&f, &packet), RX_BAD_KEY);
     packet = right(&f, 0);
-    assert_int_equal(judge(&f, &packet), RX_TAKE);
+    assert_int_equal(evaluate(&f, &packet), RX_TAKE);
 }
 
 /* Lateness comes before the key, which comes before the place. */
@@ -133,13 +133,13 @@ static void test_late_and_key(void **state)
     assert_int_equal(rx_check(&f.table, &packet, 0, 1, &place), RX_LATE);
     packet.rkey ^= 0x80000000u;
     assert_int_equal(rx_check(&f.table, &packet, 0, 3, &place), RX_LATE);
-    assert_int_equal(judge(&f, &packet), RX_BAD_KEY);
+    assert_int_equal(evaluate(&f, &packet), RX_BAD_KEY);
     packet.va += 1;
-    assert_int_equal(judge(&f, &packet), RX_BAD_KEY);
+    assert_int_equal(evaluate(&f, &packet), RX_BAD_KEY);
     rx_table_unbind(&f.table, 3);
-    assert_int_equal(judge(&f, &packet), RX_LATE);
+    assert_int_equal(evaluate(&f, &packet), RX_LATE);
     packet = right(&f, 5);
-    assert_int_equal(judge(&f, &packet), RX_LATE);
+    assert_int_equal(evaluate(&f, &packet), RX_LATE);
     rx_table_unbind(&f.table, 3); /* harmless */
 }
 
@@ -150,16 +150,16 @@ static void test_place_must_agree(void **state)
     set_up(&f, 1);
     struct roce_packet packet = right(&f, 5);
     packet.va++;
-    assert_int_equal(judge(&f, &packet), RX_BAD_RANGE);
+    assert_int_equal(evaluate(&f, &packet), RX_BAD_RANGE);
     packet.va += MTU - 1; /* packet 6 by its VA, 5 by its immediate */
-    assert_int_equal(judge(&f, &packet), RX_BAD_RANGE);
+    assert_int_equal(evaluate(&f, &packet), RX_BAD_RANGE);
     packet = right(&f, 5);
     packet.immediate += 1u << 22; /* message 4 */
-    assert_int_equal(judge(&f, &packet), RX_BAD_RANGE);
+    assert_int_equal(evaluate(&f, &packet), RX_BAD_RANGE);
     packet = right(&f, 150);
     packet.va += MTU; /* past the buffer, in the slot */
     packet.immediate += 1u << 4;
-    assert_int_equal(judge(&f, &packet), RX_BAD_RANGE);
+    assert_int_equal(evaluate(&f, &packet), RX_BAD_RANGE);
 }
 
 static void test_lengths(void **state)
@@ -169,17 +169,17 @@ static void test_lengths(void **state)
     set_up(&f, 1);
     struct roce_packet packet = right(&f, 149);
     packet.payload_bytes = MTU + 1;
-    assert_int_equal(judge(&f, &packet), RX_BAD_LENGTH);
+    assert_int_equal(evaluate(&f, &packet), RX_BAD_LENGTH);
     packet.payload_bytes = 1; /* the message ends here, before the buffer does */
-    assert_int_equal(judge(&f, &packet), RX_TAKE);
+    assert_int_equal(evaluate(&f, &packet), RX_TAKE);
     packet.payload_bytes = 0;
-    assert_int_equal(judge(&f, &packet), RX_BAD_LENGTH);
+    assert_int_equal(evaluate(&f, &packet), RX_BAD_LENGTH);
     packet = right(&f, 150);
     assert_int_equal(packet.payload_bytes, 300);
     packet.payload_bytes = 301;
-    assert_int_equal(judge(&f, &packet), RX_BAD_RANGE);
+    assert_int_equal(evaluate(&f, &packet), RX_BAD_RANGE);
     packet.payload_bytes = MTU;
-    assert_int_equal(judge(&f, &packet), RX_BAD_RANGE);
+    assert_int_equal(evaluate(&f, &packet), RX_BAD_RANGE);
 }
 
 /* An empty packet writes nothing. It may be any of those that carry a fragment of the user's immediate, and
@@ -193,13 +193,13 @@ static void test_empty_packets(void **state)
     packet.payload_bytes = 0;
     atomic_store(&f.received[0], UINT64_MAX);
     for (uint32_t i = 0; i < 8; i++) {
-        assert_int_equal(judge(&f, &packet), RX_TAKE);
+        assert_int_equal(evaluate(&f, &packet), RX_TAKE);
         packet.immediate += 1u << 4;
     }
-    assert_int_equal(judge(&f, &packet), RX_BAD_LENGTH); /* there are 8 fragments of 4 bits */
+    assert_int_equal(evaluate(&f, &packet), RX_BAD_LENGTH); /* there are 8 fragments of 4 bits */
     packet = right(&f, 1);
     packet.payload_bytes = 0;
-    assert_int_equal(judge(&f, &packet), RX_BAD_LENGTH); /* its VA is not the message's */
+    assert_int_equal(evaluate(&f, &packet), RX_BAD_LENGTH); /* its VA is not the message's */
 }
 
 /* A buffer of no bytes takes one empty packet and nothing else. */

@@ -94,7 +94,7 @@ static int run_bounded_lane(void)
 /* Memory of a block is used again, at most two are kept; less is not. */
 static void test_memory(void **state)
 {
-    struct sent_store store = {.block_bytes = BLOCK, .most = 2};
+    struct sent_store store = {.block_bytes = BLOCK, .maximum = 2};
     struct sent *taken[3];
     (void)state;
     for (uint32_t i = 0; i < 3; i++) {
@@ -122,7 +122,7 @@ static void test_memory(void **state)
 
 static void test_lists(void **state)
 {
-    struct sent_store store = {.block_bytes = BLOCK, .most = 2};
+    struct sent_store store = {.block_bytes = BLOCK, .maximum = 2};
     struct sent_list list = {0};
     struct sent *all[3];
     (void)state;

@@ -240,14 +240,14 @@ static void test_a_bound_rank(void **state)
     uint8_t row[32], bound[32];
     (void)state;
     assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
-    paths_tell_given(&group, &attr, row);
+    paths_announce_given(&group, &attr, row);
     assert_int_equal(lh_get_be32(row + 28), CPU_COUNT(&all));
     CPU_ZERO(&one);
     for (size_t cpu = 0; CPU_COUNT(&one) == 0; cpu++)
         if (CPU_ISSET(cpu, &all))
             CPU_SET(cpu, &one);
     assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
-    paths_tell_given(&group, &attr, bound);
+    paths_announce_given(&group, &attr, bound);
     assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
     assert_int_equal(lh_get_be32(bound + 28), 1);
     assert_true(CPU_COUNT(&all) == 1 || lh_get_be32(bound + 24) != lh_get_be32(row + 24));

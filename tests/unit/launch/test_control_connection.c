@@ -113,7 +113,7 @@ static void progress(const struct host *host)
         must(lh_engine_progress(host->engine, NULL), "lh_engine_progress");
 }
 
-static void say_in(int fd, uint8_t version, uint16_t stream, enum handshake_type type, const char *body)
+static void format_in(int fd, uint8_t version, uint16_t stream, enum handshake_type type, const char *body)
 {
     uint8_t frame[HANDSHAKE_HEADER_BYTES + HANDSHAKE_BODY_MAX];
     size_t bytes = strlen(body);
@@ -126,7 +126,7 @@ static void say_in(int fd, uint8_t version, uint16_t stream, enum handshake_type
 
 static void say(const struct host *host, uint16_t stream, enum handshake_type type, const char *body)
 {
-    say_in(host->peer, HANDSHAKE_VERSION, stream, type, body);
+    format_in(host->peer, HANDSHAKE_VERSION, stream, type, body);
 }
 
 /* The next frame that it got; false: none, or not all of it. */
@@ -404,7 +404,7 @@ static void test_a_number_of_one_that_is_over(void **state)
         if (peer_first)
             say(&host, 1, HANDSHAKE_FIN, "");
         progress(&host);
-        second->keepalive.lifeline_ops->refuse(second->keepalive.lifeline, "no way");
+        second->keepalive.control_connection_ops->refuse(second->keepalive.control_connection, "no way");
         expect_heard(&host, 1, HANDSHAKE_REFUSE, "no way");
         if (!peer_first)
             say(&host, 1, HANDSHAKE_FIN, "");
@@ -499,7 +499,7 @@ static void test_a_lifeline_that_is_lost(void **state)
     progress(&host);
     struct control_stream *stream = expect_opened(&host, "one");
     control_stream_hand_over(stream, second, "a peer");
-    control_stream_end(stream, LIFELINE_LOST);
+    control_stream_end(stream, CONTROL_CONNECTION_LOST);
     progress(&host);
     assert_int_equal(lh_connection_error(second), 0);
     assert_true(second->keepalive.lost);
@@ -559,20 +559,20 @@ static void test_a_peer_that_does_not_read(void **state)
     (void)state;
     struct host host;
     char text[HANDSHAKE_BODY_MAX];
-    uint32_t sent = 0, heard = 0;
+    uint32_t sent = 0, received = 0;
     memset(text, 'x', sizeof text);
     for (int reads = 1; reads >= 0; reads--) {
         begin(&host, false, HANDSHAKE_VERSION);
         struct control_stream *stream = control_stream_open(host.engine, WHERE, host.wake_fd);
-        uint32_t most = reads ? 1000 : 100000;
-        for (sent = 0; sent < most; sent++) {
+        uint32_t maximum = reads ? 1000 : 100000;
+        for (sent = 0; sent < maximum; sent++) {
             memcpy(text, &sent, sizeof sent);
             if (control_stream_send(stream, HANDSHAKE_READY, text, sizeof text))
                 break;
         }
         if (reads) {
-            assert_int_equal(sent, most);
-            for (heard = 0; heard < most;) {
+            assert_int_equal(sent, maximum);
+            for (received = 0; received < maximum;) {
                 struct handshake_header header;
                 char body[HANDSHAKE_BODY_MAX + 1];
                 uint32_t number;
@@ -581,7 +581,7 @@ static void test_a_peer_that_does_not_read(void **state)
                     continue;
                 }
                 memcpy(&number, body, sizeof number);
-                assert_int_equal(number, heard++);
+                assert_int_equal(number, received++);
             }
             expect_nothing_heard(&host);
         } else {

@@ -61,7 +61,7 @@ static void expect_refusal(int fd, const char *words)
     assert_int_equal(recv(fd, reason, 1, 0), 0); /* and closed */
 }
 
-static void say_hello(struct player *player, uint32_t rank, uint32_t size)
+static void send_hello(struct player *player, uint32_t rank, uint32_t size)
 {
     uint8_t body[GROUP_HELLO_BYTES];
     player->hello.rank = rank;
@@ -155,7 +155,7 @@ static void a_rank_joins(void **state)
         assert_int_equal(bench.member.deadline, 5 * LH_NS_PER_S + 7);
         assert_int_equal(group_member_step(&bench.member, &bench.terms, 0), 0); /* nothing has come */
         bench.player.hello.secret = i == 1;
-        say_hello(&bench.player, 2, SIZE);
+        send_hello(&bench.player, 2, SIZE);
         assert_int_equal(step(&bench, 2000000), 0);
         struct group_challenge challenge = hear_challenge(&bench.player);
         assert_int_equal(challenge.wait_ms, 7); /* that is left of the deadline */
@@ -173,7 +173,7 @@ static void after_the_deadline(void **state)
     (void)state;
     struct bench bench;
     begin(&bench, "", "");
-    say_hello(&bench.player, 1, SIZE);
+    send_hello(&bench.player, 1, SIZE);
     assert_int_equal(step(&bench, 9000001), 0);
     assert_int_equal(hear_challenge(&bench.player).wait_ms, 0);
     end(&bench);
@@ -184,7 +184,7 @@ static void refuse_hello(const char *secret, const char *job, struct group_hello
     struct bench bench;
     begin(&bench, secret, job);
     bench.player.hello = hello;
-    say_hello(&bench.player, 1, hello.size);
+    send_hello(&bench.player, 1, hello.size);
     expect_error(step(&bench, 0), -LH_EHANDSHAKE, words);
     group_member_refuse(&bench.member);
     assert_int_equal(bench.member.fd, -1);
@@ -209,7 +209,7 @@ static void a_wrong_secret(void **state)
     struct bench bench;
     begin(&bench, "hush", "");
     bench.player.hello.secret = true;
-    say_hello(&bench.player, 1, SIZE);
+    send_hello(&bench.player, 1, SIZE);
     assert_int_equal(step(&bench, 0), 0);
     hear_challenge(&bench.player);
     say_proof(&bench.player, "hash");
@@ -244,7 +244,7 @@ static void a_rank_returns(void **state)
     struct bench bench;
     begin(&bench, "hush", "");
     bench.player.hello.secret = true;
-    say_hello(&bench.player, 1, SIZE);
+    send_hello(&bench.player, 1, SIZE);
     assert_int_equal(step(&bench, 0), 0);
     struct group_challenge challenge = hear_challenge(&bench.player);
     struct group_claim claim = bench.player.claim;
@@ -256,7 +256,7 @@ static void a_rank_returns(void **state)
         memcpy(bench.player.hello.known, challenge.nonce, GROUP_NONCE_BYTES);
         bench.player.hello.known[0] ^= (uint8_t)outdated;
         bench.player.claim.root_nonce[0] ^= (uint8_t)outdated;
-        say_hello(&bench.player, 1, SIZE);
+        send_hello(&bench.player, 1, SIZE);
         say_proof(&bench.player, "hush");
         int done = step(&bench, 0);
         if (outdated) { /* or its PROOF has not come yet */
@@ -375,7 +375,7 @@ static void join_as(const struct play *play, uint32_t rank, struct player *playe
 {
     *player = (struct player){.hello = {.secret = true}};
     assert_int_equal(tcp_connect(play->where, tcp_deadline(PATIENCE_NS), &player->fd), 0);
-    say_hello(player, rank, SIZE);
+    send_hello(player, rank, SIZE);
     assert_string_equal(hear_challenge(player).job, "A=1");
     say_proof(player, "hush");
 }

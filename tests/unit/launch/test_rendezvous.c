@@ -60,7 +60,7 @@ static void connect_ends(int ends[2])
 
 /* ---- a peer that the test plays ---------------------------------------------------------------------- */
 
-static void say_in(int fd, uint8_t version, enum handshake_type type, const void *body, size_t bytes)
+static void format_in(int fd, uint8_t version, enum handshake_type type, const void *body, size_t bytes)
 {
     uint8_t frame[HANDSHAKE_HEADER_BYTES + HANDSHAKE_BODY_MAX];
     handshake_header_encode(&(struct handshake_header){version, type, 0, (uint32_t)bytes}, frame);
@@ -70,7 +70,7 @@ static void say_in(int fd, uint8_t version, enum handshake_type type, const void
 
 static void say(int fd, enum handshake_type type, const char *text)
 {
-    say_in(fd, HANDSHAKE_VERSION, type, text, strlen(text));
+    format_in(fd, HANDSHAKE_VERSION, type, text, strlen(text));
 }
 
 static struct handshake_header hear(int fd, char body[HANDSHAKE_BODY_MAX + 1])
@@ -98,7 +98,7 @@ static void propose_in(int fd, uint8_t version)
     const struct handshake_proposal proposal = {
         .mtu_bytes = 1024, .slots = 2, .channels = 1, .generations = 1, .slot_bytes = 16384};
     uint8_t body[HANDSHAKE_BODY_MAX];
-    say_in(fd, version, HANDSHAKE_PROPOSAL, body, handshake_proposal_encode(&proposal, body));
+    format_in(fd, version, HANDSHAKE_PROPOSAL, body, handshake_proposal_encode(&proposal, body));
 }
 
 /* What was sent has arrived: the step sees all of it. */
@@ -285,13 +285,13 @@ static void frames_in_their_order(void **state)
     fd = accept_one(&r);
     propose_in(fd, HANDSHAKE_VERSION);
     assert_int_equal(step(&r, none, 0), 0);
-    say_in(fd, HANDSHAKE_VERSION, HANDSHAKE_BLOB, longest, sizeof longest);
+    format_in(fd, HANDSHAKE_VERSION, HANDSHAKE_BLOB, longest, sizeof longest);
     expect_error(step(&r, none, 0), -LH_EHANDSHAKE, "malformed connection blob");
     drop(&r);
     close(fd);
     fd = accept_one(&r);
     propose_in(fd, HANDSHAKE_VERSION);
-    say_in(fd, HANDSHAKE_VERSION, HANDSHAKE_BLOB, longest, sizeof longest - 1);
+    format_in(fd, HANDSHAKE_VERSION, HANDSHAKE_BLOB, longest, sizeof longest - 1);
     assert_int_equal(step(&r, none, 0), 0);
     assert_int_equal(r.blob_bytes, LH_BLOB_MAX);
     say(fd, HANDSHAKE_READY, ""); /* before anything is open */
@@ -361,7 +361,7 @@ static void no_packet_passes(void **state)
     assert_int_equal(lh_blob(deaf, blob, &bytes), 0);
     int fd = accept_one(&r);
     propose_in(fd, HANDSHAKE_VERSION);
-    say_in(fd, HANDSHAKE_VERSION, HANDSHAKE_BLOB, blob, bytes);
+    format_in(fd, HANDSHAKE_VERSION, HANDSHAKE_BLOB, blob, bytes);
     assert_int_equal(step(&r, all, 1000 * LH_NS_PER_S), 0);
     assert_int_equal(r.state, RENDEZVOUS_PATH);
     assert_in_range(r.path_until_ns, 1002 * LH_NS_PER_S, 1003 * LH_NS_PER_S); /* loopback is fast */
@@ -418,7 +418,7 @@ static void a_client_returns(void **state)
     assert_false(get_cookie(HANDSHAKE_VERSION_COOKIE - 1, cookie));
     assert_true(get_cookie(HANDSHAKE_VERSION, cookie));
     int fd = accept_one(&r);
-    say_in(fd, HANDSHAKE_VERSION, HANDSHAKE_COOKIE, cookie, ADMISSION_COOKIE_BYTES);
+    format_in(fd, HANDSHAKE_VERSION, HANDSHAKE_COOKIE, cookie, ADMISSION_COOKIE_BYTES);
     assert_int_equal(step(&r, none, 0), 0);
     assert_int_equal(rendezvous_standing(&r), ADMISSION_RETURNED);
     propose_in(fd, HANDSHAKE_VERSION);
@@ -436,21 +436,21 @@ static void cookies_that_are_none(void **state)
     assert_true(get_cookie(HANDSHAKE_VERSION, cookie));
     cookie[ADMISSION_COOKIE_BYTES - 1] ^= 1;
     int fd = accept_one(&r);
-    say_in(fd, HANDSHAKE_VERSION, HANDSHAKE_COOKIE, cookie, ADMISSION_COOKIE_BYTES);
+    format_in(fd, HANDSHAKE_VERSION, HANDSHAKE_COOKIE, cookie, ADMISSION_COOKIE_BYTES);
     assert_int_equal(step(&r, none, 0), 0); /* of another listener, say */
     assert_int_equal(rendezvous_standing(&r), ADMISSION_NEW);
-    say_in(fd, HANDSHAKE_VERSION, HANDSHAKE_COOKIE, cookie, ADMISSION_COOKIE_BYTES);
+    format_in(fd, HANDSHAKE_VERSION, HANDSHAKE_COOKIE, cookie, ADMISSION_COOKIE_BYTES);
     expect_error(step(&r, none, 0), -LH_EHANDSHAKE, "unexpected handshake frame 8");
     drop(&r);
     close(fd);
     fd = accept_one(&r);
-    say_in(fd, HANDSHAKE_VERSION, HANDSHAKE_COOKIE, cookie, ADMISSION_COOKIE_BYTES - 1);
+    format_in(fd, HANDSHAKE_VERSION, HANDSHAKE_COOKIE, cookie, ADMISSION_COOKIE_BYTES - 1);
     expect_error(step(&r, none, 0), -LH_EHANDSHAKE, "malformed cookie");
     drop(&r);
     close(fd);
     fd = accept_one(&r);
     propose_in(fd, HANDSHAKE_VERSION);
-    say_in(fd, HANDSHAKE_VERSION, HANDSHAKE_COOKIE, cookie, ADMISSION_COOKIE_BYTES); /* too late */
+    format_in(fd, HANDSHAKE_VERSION, HANDSHAKE_COOKIE, cookie, ADMISSION_COOKIE_BYTES); /* too late */
     expect_error(step(&r, none, 0), -LH_EHANDSHAKE, "unexpected handshake frame 8");
     drop(&r);
     close(fd);
@@ -503,7 +503,7 @@ static void reasons_of_a_refusal(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct rendezvous r;
         int fd = connect_one(&r, HANDSHAKE_VERSION);
-        say_in(fd, cases[i].version, HANDSHAKE_REFUSE, cases[i].reason, strlen(cases[i].reason));
+        format_in(fd, cases[i].version, HANDSHAKE_REFUSE, cases[i].reason, strlen(cases[i].reason));
         expect_error(step(&r, all, 0), -LH_EHANDSHAKE, cases[i].shown);
         assert_int_equal(r.older, cases[i].older);
         assert_int_equal(r.full, cases[i].full);
@@ -608,7 +608,7 @@ static void a_stream_without_an_answer(void **state)
     assert_int_equal(rendezvous_step(&r, all, began + timeout - 1), 0);
     expect_error(rendezvous_step(&r, all, began + timeout), -LH_EPEER, "passes nothing any more");
     /* An answer came: from then on the caller's timeout counts. */
-    say_in(ends[1], HANDSHAKE_VERSION, HANDSHAKE_REFUSE, "", 0);
+    format_in(ends[1], HANDSHAKE_VERSION, HANDSHAKE_REFUSE, "", 0);
     r.state = RENDEZVOUS_BLOB;
     assert_int_equal(rendezvous_step(&r, all, began + 10 * timeout), 0);
     drop(&r);

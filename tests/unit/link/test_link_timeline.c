@@ -205,7 +205,7 @@ struct model {
     size_t count;
 };
 
-static size_t least(const struct model *model)
+static size_t minimum(const struct model *model)
 {
     size_t best = 0;
     for (size_t i = 1; i < model->count; i++) {
@@ -236,7 +236,7 @@ static void any_order_comes_out_sorted(void **state)
             order++;
             continue;
         }
-        size_t best = least(&model);
+        size_t best = minimum(&model);
         assert_int_equal(timeline_next_ns(&timeline), model.entries[best].due_ns);
         assert_ptr_equal(timeline_pop_due(&timeline, LH_TIME_NEVER), model.entries[best].item);
         model.entries[best] = model.entries[--model.count];

@@ -237,7 +237,7 @@ static void check_pieces(const struct message_buffer *buffer, const struct segme
         count = pieces.chunks - at;
         struct segment_piece piece = pieces_at(&pieces, at, range->chunk_bytes, &count);
         uint64_t from = (uint64_t)at * range->chunk_bytes;
-        uint64_t bytes = lh_least((uint64_t)count * range->chunk_bytes, range->bytes - from);
+        uint64_t bytes = lh_min((uint64_t)count * range->chunk_bytes, range->bytes - from);
         assert_true(piece.first == at && count > 0);
         assert_memory_equal(piece.address, expected + from, bytes);
         copies_seen += piece.lkey == LKEY ? count : 0;

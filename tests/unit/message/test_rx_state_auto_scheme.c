@@ -124,10 +124,10 @@ static void test_rests_after_a_plan(void **state)
     while (auto_scheme_plan(&rx))
         ;
     auto_scheme_planned(&rx, 1000, 50);
-    const lh_time rest_until = 1000 + AUTO_CHOICE_REST * 50;
-    auto_scheme_choose(&rx, 100, rest_until - 1, &choice);
+    const lh_time pause_until = 1000 + AUTO_CHOICE_PAUSE * 50;
+    auto_scheme_choose(&rx, 100, pause_until - 1, &choice);
     assert_false(auto_scheme_planning(&rx));
-    auto_scheme_choose(&rx, 100, rest_until, &choice);
+    auto_scheme_choose(&rx, 100, pause_until, &choice);
     assert_true(auto_scheme_planning(&rx));
 }
 

@@ -183,7 +183,7 @@ static void a_hole_is_a_loss_when_the_window_is_over(void **state)
     assert_true(bench.watch.mark_at == LH_TIME_NEVER);
 }
 
-/* What comes within the window was overtaken. */
+/* What comes within the window was reordered. */
 static void reordering_is_no_loss(void **state)
 {
     (void)state;
@@ -221,7 +221,7 @@ static void a_run_across_a_mark(void **state)
     start(&bench);
     arrive(&bench, 0, 10);
     look_at(&bench, 0);
-    bench.look.overtaken = true; /* all that is missing of 10 … 19 */
+    bench.look.later_arrived = true; /* all that is missing of 10 … 19 */
     bench.look.chunks = 20;
     look_at(&bench, WINDOW);
     expect(&bench, 9, 0, 1);
@@ -235,7 +235,7 @@ static void overtaken_counts_to_the_end(void **state)
     struct bench bench;
     start(&bench);
     arrive(&bench, 0, 50);
-    bench.look.overtaken = true;
+    bench.look.later_arrived = true;
     look_at(&bench, 0);
     look_at(&bench, WINDOW);
     expect(&bench, 100, 50, 50);
@@ -284,7 +284,7 @@ static void the_end_counts_what_is_left(void **state)
     arrive(&bench, 0, 30);
     arrive(&bench, 40, 60);
     look_at(&bench, 0);
-    bench.look.overtaken = true; /* parity came, and the rest is decoded */
+    bench.look.later_arrived = true; /* parity came, and the rest is decoded */
     bench.look.now = 1;
     arrival_watch_end(&bench.watch, &bench.look, &bench.estimate);
     expect(&bench, 100, 50, 25);

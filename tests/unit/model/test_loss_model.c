@@ -146,13 +146,13 @@ static void test_reference_values(void **state)
 {
     (void)state;
     const struct {
-        double hits, draws, low, high;
+        double hits, samples, low, high;
     } known[] = {
         {1, 10, 0.017876213, 0.404150027}, {5, 10, 0.236593090, 0.763406910},    {0, 10, 0, 0.277532799},
         {10, 10, 0.722467201, 1},          {10, 1000, 0.005440754, 0.018309469},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        struct model_confidence got = model_confidence_of(known[i].hits, known[i].draws);
+        struct model_confidence got = model_confidence_of(known[i].hits, known[i].samples);
         confidence_assert_near(got.low, known[i].low);
         confidence_assert_near(got.high, known[i].high);
     }
@@ -434,14 +434,14 @@ static void test_gaps(void **state)
         double p = losses[l];
         double sum = 0;
         for (int i = 0; i < 20000; i++) {
-            double gap = model_draw_gap(&prng, log1p(-p));
+            double gap = model_sample_gap(&prng, log1p(-p));
             assert_true(gap >= 0 && gap == floor(gap));
             sum += gap;
         }
         near_mean(sum, 20000, (1 - p) / p, (1 - p) / (p * p));
     }
-    assert_true(isinf(model_draw_gap(&prng, 0)));
-    assert_near(model_draw_gap(&prng, -INFINITY), 0, 0);
+    assert_true(isinf(model_sample_gap(&prng, 0)));
+    assert_near(model_sample_gap(&prng, -INFINITY), 0, 0);
 }
 
 /* Few and many, likely and unlikely: both ways to draw. */
@@ -462,17 +462,17 @@ static void test_binomial(void **state)
         double sum = 0;
         double squares = 0;
         for (int i = 0; i < 20000; i++) {
-            double drawn = model_draw_binomial(&prng, n, p);
-            assert_true(drawn >= 0 && drawn <= n && drawn == floor(drawn));
-            sum += drawn;
-            squares += (drawn - n * p) * (drawn - n * p);
+            double sampled = model_sample_binomial(&prng, n, p);
+            assert_true(sampled >= 0 && sampled <= n && sampled == floor(sampled));
+            sum += sampled;
+            squares += (sampled - n * p) * (sampled - n * p);
         }
         near_mean(sum, 20000, n * p, variance);
         near_mean(squares, 20000, variance, 3 * variance * variance + variance);
     }
-    assert_near(model_draw_binomial(&prng, 1e9, 0), 0, 0);
-    assert_near(model_draw_binomial(&prng, 1e9, 1), 1e9, 0);
-    assert_near(model_draw_binomial(&prng, 0, 0.5), 0, 0);
+    assert_near(model_sample_binomial(&prng, 1e9, 0), 0, 0);
+    assert_near(model_sample_binomial(&prng, 1e9, 1), 1e9, 0);
+    assert_near(model_sample_binomial(&prng, 0, 0.5), 0, 0);
 }
 
 /* Each count of a binomial that is drawn by rejection is as likely as it is to be. */
@@ -483,7 +483,7 @@ static void test_binomial_counts(void **state)
     static unsigned seen[101];
     lh_prng_seed(&prng, 3);
     for (int i = 0; i < 100000; i++)
-        seen[(unsigned)model_draw_binomial(&prng, 100, 0.3)]++;
+        seen[(unsigned)model_sample_binomial(&prng, 100, 0.3)]++;
     double chance = pow(0.7, 100);
     for (unsigned x = 0; x <= 100; x++) {
         double error = sqrt(chance * (1 - chance) / 1e5);
@@ -499,7 +499,7 @@ static void look(const struct model_loss *loss, double piece, double between, do
     struct lh_prng prng;
     struct model_bursts bursts;
     struct model_burst row;
-    double told = -1;
+    double given = -1;
     lh_prng_seed(&prng, 4);
     model_bursts_start(&bursts, loss);
     *lost = *rows = *sent = 0;
@@ -507,9 +507,9 @@ static void look(const struct model_loss *loss, double piece, double between, do
         model_bursts_skip(&bursts, &prng, at);
         *sent += piece;
         while (model_bursts_next(&bursts, &prng, at + piece, &row)) {
-            assert_true(row.first >= at && row.first > told + (row.first > at) && row.last >= row.first);
+            assert_true(row.first >= at && row.first > given + (row.first > at) && row.last >= row.first);
             assert_true(row.last < at + piece);
-            told = row.last;
+            given = row.last;
             *lost += row.last - row.first + 1;
             *rows += 1;
         }

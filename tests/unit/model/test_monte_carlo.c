@@ -217,12 +217,12 @@ static void test_is_what_sorting_finds(void **state)
         for (unsigned kind = 0; kind < 4; kind++) {
             double sum = 0;
             for (size_t i = 0; i < count; i++) {
-                double drawn = kind == 0   ? lh_prng_double(&prng)
-                               : kind == 1 ? (double)lh_prng_below(&prng, 3)
-                               : kind == 2 ? (double)i
-                                           : (double)(count - i);
-                values[i] = sorted[i] = drawn;
-                sum += drawn;
+                double sampled = kind == 0   ? lh_prng_double(&prng)
+                                 : kind == 1 ? (double)lh_prng_below(&prng, 3)
+                                 : kind == 2 ? (double)i
+                                             : (double)(count - i);
+                values[i] = sorted[i] = sampled;
+                sum += sampled;
             }
             struct lh_model_summary summary;
             qsort(sorted, count, sizeof *sorted, ascending);

@@ -313,14 +313,14 @@ static double packet_by_packet(const struct model_repeat *repeat, const struct m
 {
     double latest = 0;
     for (unsigned behind = 0; behind < chunks; behind++) {
-        double most = 0;
+        double maximum = 0;
         for (double packet = 0; packet < loss->chunk_packets; packet++) {
             double losses = 0;
             while (lh_prng_chance(&longhaul_timing_prng, loss->packet))
                 losses++;
-            most = fmax(most, losses);
+            maximum = fmax(maximum, losses);
         }
-        latest = fmax(latest, model_repeat_cost(repeat, most) - behind);
+        latest = fmax(latest, model_repeat_cost(repeat, maximum) - behind);
     }
     return latest;
 }
@@ -344,7 +344,7 @@ static void test_repeat_is_packet_by_packet(void **state)
         for (unsigned n = 0; n < DRAWS; n++) {
             double slow = packet_by_packet(&repeat, &loss, 60);
             sums[0] += slow;
-            sums[1] += model_draw_repeat(&repeat, log(loss.chunk), 60, &longhaul_timing_prng);
+            sums[1] += model_sample_repeat(&repeat, log(loss.chunk), 60, &longhaul_timing_prng);
             sums[2] += slow * slow;
             below += slow <= half * (1 + 1e-9);
         }
@@ -364,12 +364,12 @@ static void test_rows_of_packets(void **state)
     struct model_loss rows = model_loss_of_packets(0.05, 1 / 0.95, 8);
     lh_prng_seed(&longhaul_timing_prng, 8);
     model_repeat_start_packets(&repeat, &rows, 5, 9.25, 60);
-    double drawn = 0;
+    double sampled = 0;
     for (unsigned n = 0; n < DRAWS; n++)
-        drawn += model_draw_repeat_bursts(&repeat, &rows, 60, &longhaul_timing_prng);
+        sampled += model_sample_repeat_bursts(&repeat, &rows, 60, &longhaul_timing_prng);
     struct model_loss independent = model_loss_of_packets(0.05, 0, 8);
     model_repeat_start_packets(&repeat, &independent, 5, 9.25, 60);
-    assert_near(drawn / DRAWS, model_repeat_excess(&repeat, 60), 0.02);
+    assert_near(sampled / DRAWS, model_repeat_excess(&repeat, 60), 0.02);
 }
 
 static int run_longhaul_timing(void)

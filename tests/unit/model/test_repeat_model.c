@@ -339,11 +339,11 @@ static void test_repeat_is_chunk_by_chunk(void **state)
             double squares = 0;
             model_repeat_start(&repeat, &loss, overheads[o], 60);
             for (unsigned i = 0; i < 5000; i++) {
-                double drawn = model_draw_repeat(&repeat, log(losses[l]), 60, &prng);
+                double sampled = model_sample_repeat(&repeat, log(losses[l]), 60, &prng);
                 double each = chunk_by_chunk(&repeat, losses[l], 60);
-                sums[0] += drawn;
+                sums[0] += sampled;
                 sums[1] += each;
-                squares += drawn * drawn + each * each;
+                squares += sampled * sampled + each * each;
             }
             double allowed = 5 * sqrt(squares) / 5000;
             assert_true(fabs(sums[0] - sums[1]) / 5000 <= allowed);
@@ -366,10 +366,10 @@ static void test_dense_loss(void **state)
         model_repeat_start(&repeat, &loss, 2.5, 30);
         double wanted = model_repeat_excess(&repeat, 30);
         for (unsigned i = 0; i < count; i++) {
-            double drawn = bursty ? model_draw_repeat_bursts(&repeat, &loss, 30, &prng)
-                                  : model_draw_repeat(&repeat, log(0.4), 30, &prng);
-            sum += drawn;
-            squares += drawn * drawn;
+            double sampled = bursty ? model_sample_repeat_bursts(&repeat, &loss, 30, &prng)
+                                    : model_sample_repeat(&repeat, log(0.4), 30, &prng);
+            sum += sampled;
+            squares += sampled * sampled;
         }
         double mean = sum / count;
         assert_true(fabs(mean - wanted) <= 4 * sqrt((squares / count - mean * mean) / count));

@@ -58,7 +58,7 @@ static void both_learn(void **state)
                     give(&sides[1 - i % 2], &message, 0);
         }
         for (int i = 0; i < 2; i++) {
-            assert_true(sides[i].told && sides[i].has_peer);
+            assert_true(sides[i].announced && sides[i].has_peer);
             assert_false(exchange_waits(&sides[i]));
             assert_false(take(&sides[i], 0, LH_TIME_NEVER - 1, &message)); /* silence */
         }

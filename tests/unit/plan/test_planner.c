@@ -48,11 +48,11 @@ static const struct lh_plan_choice *best_of(const struct lh_plan_question *quest
 /* The choice that comes nearest to the ideal and breaks nothing. */
 static double fastest(void)
 {
-    double least = INFINITY;
+    double minimum = INFINITY;
     for (uint32_t i = 0; i < plan.count; i++)
         if (plan.choices[i].breaks == 0)
-            least = fmin(least, plan.choices[i].times_ideal);
-    return least;
+            minimum = fmin(minimum, plan.choices[i].times_ideal);
+    return minimum;
 }
 
 static void without_loss_the_simplest(void **state)

@@ -73,7 +73,7 @@ static struct probe_message report_of(void)
     return report;
 }
 
-static int hear_again(const struct probe_message *message)
+static int receive_again(const struct probe_message *message)
 {
     uint8_t wire[PROBE_MESSAGE_BYTES_MAX];
     struct probe_message heard;
@@ -90,30 +90,30 @@ static void test_messages(void **state)
 {
     (void)state;
     struct probe_message hello = {.type = PROBE_HELLO, .numbers = {10 * LH_NS_PER_S}, .text = "rtt=25ms"};
-    assert_int_equal(hear_again(&hello), 0);
+    assert_int_equal(receive_again(&hello), 0);
     struct probe_message report = report_of();
-    assert_int_equal(hear_again(&report), 0);
+    assert_int_equal(receive_again(&report), 0);
     assert_int_equal(probe_message_runs(&report).arrived_after_lost, 2);
     struct probe_message refuse = {.type = PROBE_REFUSE};
     memset(refuse.text, 'x', PROBE_TEXT_MAX);
-    assert_int_equal(hear_again(&refuse), 0);
+    assert_int_equal(receive_again(&refuse), 0);
 }
 
 static void test_numbers_out_of_range(void **state)
 {
     (void)state;
     struct probe_message begin = {.type = PROBE_BEGIN, .numbers = {1, LH_PROBE_PACKETS_MAX, 1}};
-    assert_int_equal(hear_again(&begin), 0);
+    assert_int_equal(receive_again(&begin), 0);
     begin.numbers[PROBE_BEGIN_PACKETS]++;
-    assert_int_equal(hear_again(&begin), -LH_EPROTOCOL);
+    assert_int_equal(receive_again(&begin), -LH_EPROTOCOL);
     begin.numbers[PROBE_BEGIN_PACKETS] = 0;
-    assert_int_equal(hear_again(&begin), -LH_EPROTOCOL);
+    assert_int_equal(receive_again(&begin), -LH_EPROTOCOL);
     begin = (struct probe_message){.type = PROBE_BEGIN, .numbers = {1, 1, LH_PROBE_FLOWS_MAX + 1}};
-    assert_int_equal(hear_again(&begin), -LH_EPROTOCOL);
+    assert_int_equal(receive_again(&begin), -LH_EPROTOCOL);
     struct probe_message welcome = {.type = PROBE_WELCOME, .numbers = {65536, 1}};
-    assert_int_equal(hear_again(&welcome), -LH_EPROTOCOL);
+    assert_int_equal(receive_again(&welcome), -LH_EPROTOCOL);
     struct probe_message hello = {.type = PROBE_HELLO, .numbers = {10 * LH_NS_PER_S}, .text = "\033[2J"};
-    assert_int_equal(hear_again(&hello), -LH_EPROTOCOL);
+    assert_int_equal(receive_again(&hello), -LH_EPROTOCOL);
 }
 
 static void test_reports_that_contradict_themselves(void **state)
@@ -124,15 +124,15 @@ static void test_reports_that_contradict_themselves(void **state)
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         struct probe_message report = report_of();
         report.numbers[places[i]]++;
-        assert_int_equal(hear_again(&report), -LH_EPROTOCOL);
+        assert_int_equal(receive_again(&report), -LH_EPROTOCOL);
     }
     struct probe_message report = report_of(); /* sums that would wrap */
     report.numbers[PROBE_REPORT_FLOW_LOST] = UINT64_MAX;
     report.numbers[PROBE_REPORT_FLOW_LOST + 2] = 1;
-    assert_int_equal(hear_again(&report), -LH_EPROTOCOL);
+    assert_int_equal(receive_again(&report), -LH_EPROTOCOL);
     report = report_of();
     report.numbers[PROBE_REPORT_REORDERED] = 98;
-    assert_int_equal(hear_again(&report), -LH_EPROTOCOL);
+    assert_int_equal(receive_again(&report), -LH_EPROTOCOL);
 }
 
 static void test_foreign_headers(void **state)

@@ -109,16 +109,16 @@ struct path {
     bool pushes_back, drops_at_receiver;
 };
 
-static double least(double a, double b)
+static double minimum(double a, double b)
 {
     return a < b ? a : b;
 }
 
 static struct rate_outcome send_over(const struct path *path, double offered_bps)
 {
-    double limit = path->pushes_back ? least(path->sender_bps, path->rate_bps) : path->sender_bps;
-    double sent = least(offered_bps, limit);
-    double through = least(sent, path->rate_bps) * (1 - path->loss);
+    double limit = path->pushes_back ? minimum(path->sender_bps, path->rate_bps) : path->sender_bps;
+    double sent = minimum(offered_bps, limit);
+    double through = minimum(sent, path->rate_bps) * (1 - path->loss);
     return (struct rate_outcome){
         .sent_bps = sent,
         .delivered_bps = through,

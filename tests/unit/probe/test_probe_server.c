@@ -81,7 +81,7 @@ static struct probe_message hear(const struct bench *bench, enum probe_message_t
     return message;
 }
 
-static void say_hello(const struct bench *bench, const char *link)
+static void send_hello(const struct bench *bench, const char *link)
 {
     struct probe_message hello = {.type = PROBE_HELLO, .numbers = {LH_PROBE_TIME_MIN}};
     snprintf(hello.text, sizeof hello.text, "%s", link);
@@ -92,7 +92,7 @@ static void greet(struct bench *bench)
 {
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     begin(bench);
-    say_hello(bench, "");
+    send_hello(bench, "");
     struct probe_message welcome = hear(bench, PROBE_WELCOME);
     bench->token = welcome.numbers[PROBE_WELCOME_TOKEN];
     to.sin_port = htons((uint16_t)welcome.numbers[PROBE_WELCOME_UDP_PORT]);
@@ -311,7 +311,7 @@ static void messages_out_of_turn(void **state)
     say(&bench, &(struct probe_message){.type = PROBE_END, .numbers = {1, 5, 0}}); /* more than there are */
     refuse(&bench, -LH_EPROTOCOL, "unexpected end of a round");
     greet(&bench);
-    say_hello(&bench, "");
+    send_hello(&bench, "");
     refuse(&bench, -LH_EPROTOCOL, "unexpected message type 1");
 }
 
@@ -328,7 +328,7 @@ static void greetings_that_are_none(void **state)
     assert_int_equal(tcp_write(bench.tcp, "GET / HTTP/1.1\r\n", 16, tcp_deadline(PATIENCE_NS)), 0);
     end(&bench, -LH_EHANDSHAKE, "");
     begin(&bench);
-    say_hello(&bench, "rtt=fast");
+    send_hello(&bench, "rtt=fast");
     refuse(&bench, -LH_EINVAL, "fast");
 }
 

@@ -274,7 +274,7 @@ static void a_new_size_comes_like_the_nearest(void **state)
     uint64_t small = 64 << 10, large = 64 * MIB;
     assert_false(codes(settled(choice, small, &clean)));
     assert_true(codes(settled(choice, large, &ocean)));
-    choice->resting = true;
+    choice->pausing = true;
     for (uint64_t bytes = 1; bytes < 16 * small; bytes *= 2)
         assert_int_equal(auto_choice_get(choice, bytes, &ocean), auto_choice_answer(choice, small)->chosen);
     for (uint64_t bytes = large / 8; bytes < 64 * large; bytes *= 2)
@@ -373,12 +373,12 @@ static void a_rest_is_as_long_as_the_work(void **state)
     lh_time now = 1000;
     auto_choice_get(choice, 16 * MIB, &ocean);
     for (bool more = true; more; now += 100) { /* packets take the rest of a step */
-        assert_true(choice->rest_until == 0);
+        assert_true(choice->pause_until == 0);
         more = auto_choice_work(choice);
         auto_choice_worked(choice, now, 15);
     }
     lh_time ended = now - 100;
-    assert_int_equal(choice->rest_until, ended + (lh_time)20 * 15 * choice->count);
+    assert_int_equal(choice->pause_until, ended + (lh_time)20 * 15 * choice->count);
     auto_choice_get(choice, MIB, &ocean);
     auto_choice_work(choice);
     auto_choice_worked(choice, now, 7);
@@ -393,11 +393,11 @@ static void at_rest(void **state)
     settled(choice, 16 * MIB, &ocean);
     struct auto_path path = ocean;
     path.rtt_s *= 2;
-    choice->resting = true;
+    choice->pausing = true;
     settled(choice, 16 * MIB, &path);
     settled(choice, MIB, &path);
     assert_int_equal(choice->plans, 1);
-    choice->resting = false;
+    choice->pausing = false;
     settled(choice, 16 * MIB, &path);
     assert_int_equal(choice->plans, 2);
 }

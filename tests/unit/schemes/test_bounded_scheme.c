@@ -96,7 +96,7 @@ static bool is_met(const bool *lost, unsigned rows, bool xor_code)
     return true;
 }
 
-static double drawn_share(unsigned rows, bool xor_code)
+static double sampled_share(unsigned rows, bool xor_code)
 {
     struct lh_prng prng;
     bool lost[K + M];
@@ -116,7 +116,7 @@ static void check_code(const char *text, bool xor_code)
     struct bounded_missing segment = segment_of(text, LOSS, chunks, 1);
     double data_s = RTT_S + chunks * CHUNK_S;
     for (unsigned rows = 0; rows <= M; rows++) {
-        double seen = drawn_share(rows, xor_code);
+        double seen = sampled_share(rows, xor_code);
         double share = bounded_missing_share(&segment, data_s + rows * 40 * CHUNK_S);
         assert_near(share, seen, 0.03);
         assert_near(bounded_missing_share(&segment, data_s + (rows * 40 + 0.5) * CHUNK_S), share, 1e-12);

@@ -415,7 +415,7 @@ static void test_drawn(void **state)
             uint8_t *cells = calloc(1, sampler.cells + 1);
             double sum = 0;
             for (unsigned n = 0; n < PLAYED; n++)
-                sum += draw_one(&sampler, &prng, cells);
+                sum += sample_one(&sampler, &prng, cells);
             assert_near(sum / PLAYED, wanted, 0.012);
             free(cells);
         }

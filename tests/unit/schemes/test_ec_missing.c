@@ -189,7 +189,7 @@ static double mean_of(const struct model_loss *loss, unsigned count, double *err
     double sum = 0, squares = 0;
     assert_non_null(cells);
     for (unsigned i = 0; i < count; i++) {
-        double chunks = ec_missing_draw(&missing, &missing_sampler_scheme, loss, &prng, cells).chunks;
+        double chunks = ec_missing_sample_one(&missing, &missing_sampler_scheme, loss, &prng, cells).chunks;
         sum += chunks;
         squares += chunks * chunks;
     }
@@ -222,7 +222,7 @@ static void test_nothing_is_lost(void **state)
     double error;
     missing_sampler_of("ec:mds", &none, 1000);
     assert_true(mean_of(&none, 10, &error) == 0);
-    assert_true(ec_rounds_draw(&none, 1000, &prng) == 1);
+    assert_true(ec_rounds_sample(&none, 1000, &prng) == 1);
 }
 
 /* One chunk is sent until it comes: 1 / (1 - p) rounds in the mean. */
@@ -233,7 +233,7 @@ static void test_rounds(void **state)
     double sum = 0;
     lh_prng_seed(&prng, 12);
     for (unsigned i = 0; i < 10000; i++)
-        sum += ec_rounds_draw(&loss, 1, &prng);
+        sum += ec_rounds_sample(&loss, 1, &prng);
     assert_true(fabs(sum / 10000 - 1 / 0.75) < 4 * sqrt(0.25 / 0.75 / 0.75 / 10000));
 }
 

@@ -125,7 +125,7 @@ static void test_a_round_never_asked_for(void **state)
     hear(0, EC_FLAG_END, 100);
     ask(1, 5000);
     assert_false(hear(2, EC_FLAG_END, 6000));
-    assert_false(asking.heard);
+    assert_false(asking.received);
     assert_true(hear(1, EC_FLAG_END, 6000));
 }
 
@@ -208,15 +208,16 @@ static void test_the_smallest_that_is_enough(void **state)
 {
     (void)state;
     static const uint32_t arrived[] = {500, 800, 900, 990, 999};
-    static const uint32_t lacking[] = {1, 2, 3, 5, 8, 17, 32};
+    static const uint32_t missing_work[] = {1, 2, 3, 5, 8, 17, 32};
     for (size_t a = 0; a < 5; a++)
         for (size_t i = 0; i < 7; i++) {
             double loss = (1000.0 - arrived[a]) / 1000;
             if (loss < 1.0 / 1024)
                 loss = 1.0 / 1024;
-            uint32_t margin = ec_margin(lacking[i], 1000, arrived[a]);
-            assert_true(too_few(lacking[i] + margin, lacking[i], loss) <= 1.001e-6);
-            assert_true(margin == 0 || too_few(lacking[i] + margin - 1, lacking[i], loss) > 0.999e-6);
+            uint32_t margin = ec_margin(missing_work[i], 1000, arrived[a]);
+            assert_true(too_few(missing_work[i] + margin, missing_work[i], loss) <= 1.001e-6);
+            assert_true(margin == 0 ||
+                        too_few(missing_work[i] + margin - 1, missing_work[i], loss) > 0.999e-6);
         }
 }
 
@@ -235,11 +236,11 @@ static void test_the_loss_has_limits(void **state)
 static void test_more_for_more(void **state)
 {
     (void)state;
-    for (uint32_t lacking = 1; lacking < 100; lacking++)
+    for (uint32_t missing_work = 1; missing_work < 100; missing_work++)
         for (uint32_t lost = 0; lost < 500; lost += 10) {
-            uint32_t margin = ec_margin(lacking, 1000, 1000 - lost);
-            assert_true(margin <= ec_margin(lacking, 1000, 990 - lost));
-            assert_true(margin <= ec_margin(lacking + 1, 1000, 1000 - lost));
+            uint32_t margin = ec_margin(missing_work, 1000, 1000 - lost);
+            assert_true(margin <= ec_margin(missing_work, 1000, 990 - lost));
+            assert_true(margin <= ec_margin(missing_work + 1, 1000, 1000 - lost));
         }
 }
 
@@ -564,8 +565,8 @@ static void receiver_hear(struct bench *bench, uint32_t mark, uint32_t round, ui
                           uint32_t injected)
 {
     uint8_t bytes[EC_MARK_BYTES];
-    struct ec_mark heard = {flags, mark, round, injected};
-    ec_receiver_on_message(bench->state, bytes, ec_mark_encode(&heard, bytes), &bench->view);
+    struct ec_mark received = {flags, mark, round, injected};
+    ec_receiver_on_message(bench->state, bytes, ec_mark_encode(&received, bytes), &bench->view);
 }
 
 static struct ec_ack ack_at(const struct bench *bench, uint32_t index)

@@ -44,7 +44,7 @@ static void start(const char *text, const struct lh_model_path *path)
     assert_int_equal(ec_message_start(&segments, path, &scheme), 0);
 }
 
-static double drawn(void)
+static double sampled(void)
 {
     double latest = 0;
     for (double i = 0; i <= segments.before; i++) {
@@ -66,7 +66,7 @@ static void check(const char *text, const struct lh_model_path *path)
     for (unsigned s = 0; s < 3; s++)
         at[s] = ec_message_quantile(&segments, shares[s]);
     for (unsigned n = 0; n < DRAWS; n++) {
-        double seconds = drawn();
+        double seconds = sampled();
         sum += seconds;
         squares += seconds * seconds;
         for (unsigned s = 0; s < 3; s++)

@@ -197,7 +197,7 @@ static void test_data_goes_before_parity(void **state)
     struct ec_request request = request_of(1, runs, 4);
     ec_repairs_init(&repairs);
     assert_true(ec_repairs_done(&repairs));
-    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &request, 4), EC_HEARD_WHOLE);
+    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &request, 4), EC_REQUEST_COMPLETE);
     assert_int_equal(repairs.round, 1);
     assert_true(ec_repairs_encode(&repairs, &layout, &encoding));
     assert_true(encoding.group == 0 && encoding.first_row == 2 && encoding.rows == 2);
@@ -235,7 +235,7 @@ static void test_neighbours_go_together(void **state)
     static const struct ec_run runs[] = {{2, 0, 4}, {2, 6, 2}};
     struct ec_request request = request_of(1, runs, 2);
     ec_repairs_init(&repairs);
-    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &request, 0), EC_HEARD_WHOLE);
+    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &request, 0), EC_REQUEST_COMPLETE);
     assert_true(ec_repairs_take(&repairs, &layout, &all_ready, 3, &sending));
     assert_true(sending.first == 8 && sending.count == 3);
     assert_true(ec_repairs_take(&repairs, &layout, &all_ready, 3, &sending));
@@ -255,16 +255,16 @@ static void test_only_the_next_round_is_taken(void **state)
     struct ec_request second = request_of(2, runs, 1);
     struct ec_request third = request_of(3, runs, 1);
     ec_repairs_init(&repairs);
-    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &second, 0), EC_HEARD_BAD);
-    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &first, 0), EC_HEARD_WHOLE);
-    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &first, 0), EC_HEARD_AGAIN);
-    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &second, 0), EC_HEARD_BAD); /* too early */
+    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &second, 0), EC_REQUEST_BAD);
+    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &first, 0), EC_REQUEST_COMPLETE);
+    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &first, 0), EC_REQUEST_AGAIN);
+    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &second, 0), EC_REQUEST_BAD); /* too early */
     repairs_assert_takes(&repairs, &layout, &all_ready, 0);
-    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &first, 0), EC_HEARD_AGAIN);
+    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &first, 0), EC_REQUEST_AGAIN);
     assert_true(ec_repairs_done(&repairs)); /* nothing is sent twice for it */
-    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &third, 0), EC_HEARD_BAD);
-    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &second, 0), EC_HEARD_WHOLE);
-    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &first, 0), EC_HEARD_OLD);
+    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &third, 0), EC_REQUEST_BAD);
+    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &second, 0), EC_REQUEST_COMPLETE);
+    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &first, 0), EC_REQUEST_OLD);
 }
 
 static void test_what_does_not_fit_the_layout_is_refused(void **state)
@@ -272,15 +272,15 @@ static void test_what_does_not_fit_the_layout_is_refused(void **state)
     (void)state;
     static const struct {
         struct ec_run run;
-        enum ec_heard expected;
+        enum ec_request_result expected;
     } cases[] = {
-        {{4, 0, 1}, EC_HEARD_BAD}, /* no such group */
-        {{UINT32_MAX, 0, 1}, EC_HEARD_BAD}, {{3, 0, 4}, EC_HEARD_WHOLE},
-        {{3, 0, 5}, EC_HEARD_BAD}, /* data and parity in one */
-        {{3, 4, 1}, EC_HEARD_BAD}, /* a row that was sent */
-        {{3, 5, 2}, EC_HEARD_BAD},          {{3, 6, 2}, EC_HEARD_WHOLE},
-        {{3, 6, 3}, EC_HEARD_BAD}, /* past the rows */
-        {{3, 254, 1}, EC_HEARD_BAD},
+        {{4, 0, 1}, EC_REQUEST_BAD}, /* no such group */
+        {{UINT32_MAX, 0, 1}, EC_REQUEST_BAD}, {{3, 0, 4}, EC_REQUEST_COMPLETE},
+        {{3, 0, 5}, EC_REQUEST_BAD}, /* data and parity in one */
+        {{3, 4, 1}, EC_REQUEST_BAD}, /* a row that was sent */
+        {{3, 5, 2}, EC_REQUEST_BAD},          {{3, 6, 2}, EC_REQUEST_COMPLETE},
+        {{3, 6, 3}, EC_REQUEST_BAD}, /* past the rows */
+        {{3, 254, 1}, EC_REQUEST_BAD},
     };
     struct ec_layout layout = four_by_four();
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -288,7 +288,7 @@ static void test_what_does_not_fit_the_layout_is_refused(void **state)
         struct ec_request request = request_of(1, &cases[i].run, 1);
         ec_repairs_init(&repairs);
         assert_int_equal(ec_repairs_on_request(&repairs, &layout, &request, 0), cases[i].expected);
-        assert_int_equal(ec_repairs_done(&repairs), cases[i].expected == EC_HEARD_BAD);
+        assert_int_equal(ec_repairs_done(&repairs), cases[i].expected == EC_REQUEST_BAD);
     }
 }
 
@@ -302,7 +302,7 @@ static void test_xor_has_no_fresh_rows(void **state)
     struct ec_request request = request_of(1, runs, 1);
     struct ec_repairs repairs;
     ec_repairs_init(&repairs);
-    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &request, 0), EC_HEARD_BAD);
+    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &request, 0), EC_REQUEST_BAD);
 }
 
 /* Parts in any order, doubled; and those of another request do not mix in. */
@@ -320,15 +320,15 @@ static void test_parts(void **state)
     struct ec_request alone = request_of(1, last.runs, 1);
     static struct ec_repairs repairs;
     ec_repairs_init(&repairs);
-    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &last, 0), EC_HEARD_PART);
-    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &last, 0), EC_HEARD_PART);
+    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &last, 0), EC_REQUEST_PART);
+    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &last, 0), EC_REQUEST_PART);
     assert_true(ec_repairs_done(&repairs));
-    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &full, 0), EC_HEARD_WHOLE);
+    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &full, 0), EC_REQUEST_COMPLETE);
     assert_int_equal(repairs.chunks_left, EC_RUNS_MAX + 1);
 
     ec_repairs_init(&repairs);
-    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &full, 0), EC_HEARD_PART);
-    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &alone, 0), EC_HEARD_WHOLE);
+    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &full, 0), EC_REQUEST_PART);
+    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &alone, 0), EC_REQUEST_COMPLETE);
     assert_int_equal(repairs.chunks_left, 1);
 
     static struct ec_request middle;
@@ -341,19 +341,19 @@ static void test_parts(void **state)
     third.part = 2;
     third.parts = 3;
     ec_repairs_init(&repairs);
-    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &full, 0), EC_HEARD_PART);
-    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &middle, 0), EC_HEARD_PART);
-    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &third, 0), EC_HEARD_PART);
+    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &full, 0), EC_REQUEST_PART);
+    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &middle, 0), EC_REQUEST_PART);
+    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &third, 0), EC_REQUEST_PART);
     full.parts = 3;
-    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &full, 0), EC_HEARD_WHOLE);
+    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &full, 0), EC_REQUEST_COMPLETE);
     assert_int_equal(repairs.chunks_left, 2 * EC_RUNS_MAX + 1);
     full.parts = 2;
 
     last.runs[0].group = 5; /* before the end of the first part */
     ec_repairs_init(&repairs);
-    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &full, 0), EC_HEARD_PART);
-    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &last, 0), EC_HEARD_BAD);
-    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &alone, 0), EC_HEARD_WHOLE);
+    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &full, 0), EC_REQUEST_PART);
+    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &last, 0), EC_REQUEST_BAD);
+    assert_int_equal(ec_repairs_on_request(&repairs, &layout, &alone, 0), EC_REQUEST_COMPLETE);
 }
 
 static int run_repairs(void)

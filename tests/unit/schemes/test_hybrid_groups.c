@@ -501,7 +501,7 @@ static void test_codes(void **state)
         uint8_t params[LH_SCHEME_PARAMS];
         hybrid_code_params(code, params);
         assert_true(ec_mds_params_valid(params));
-        assert_true(hybrid_code_size(code) >= HYBRID_SIZE_LEAST);
+        assert_true(hybrid_code_size(code) >= HYBRID_SIZE_MIN);
         assert_true(hybrid_code_size(code) + hybrid_code_rows(code) <= EC_ROWS_MAX);
         assert_true(hybrid_code_rows(code) <= hybrid_code_size(code)); /* a slot holds all parity */
     }
@@ -629,11 +629,11 @@ static void test_strength_is_the_least(void **state)
             for (double failure = 1e-2; failure > 1e-10; failure /= 30)
                 for (uint32_t missing = 0; missing < 4; missing++) {
                     const struct hybrid_loss loss = {losses[i / 4], bursts[i % 4]};
-                    uint32_t rows = missing, most = 95;
-                    while (rows < most &&
+                    uint32_t rows = missing, maximum = 95;
+                    while (rows < maximum &&
                            hybrid_failure(&loss, size - 1 + rows, size - 1 + missing) > failure)
                         rows++;
-                    assert_int_equal(hybrid_strength(&loss, size - 1, size - 1 + missing, failure, most),
+                    assert_int_equal(hybrid_strength(&loss, size - 1, size - 1 + missing, failure, maximum),
                                      rows);
                 }
 }

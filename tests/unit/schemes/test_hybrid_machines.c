@@ -259,7 +259,7 @@ static void hear_ack(struct sender_bench *sender_bench, uint32_t mark, uint32_t 
     hybrid_sender_on_message(sender_bench->state, bytes, sr_ack_encode(&ack, bytes), &sender_bench->view);
 }
 
-static void hear_rows(struct sender_bench *sender_bench, uint32_t mark, uint8_t count)
+static void receive_rows(struct sender_bench *sender_bench, uint32_t mark, uint8_t count)
 {
     uint8_t bytes[HYBRID_ROWS_BYTES + 1];
     const struct hybrid_rows rows = {.mark = mark, .count = 1, .rows = {count}};
@@ -334,7 +334,7 @@ static void test_further_parity(void **state)
     sender_bench.view.now += RTT;
     hear_ack(&sender_bench, 1, 40, SENDER_CHUNKS);
     assert_int_equal(test_sender_step(&sender_bench, false), 0);
-    hear_rows(&sender_bench, 2, 0);
+    receive_rows(&sender_bench, 2, 0);
     test_sender_step(&sender_bench, false);
     assert_int_equal(sender_bench.stats.fallbacks, 1);
     const struct lh_action *again = find(&sender_bench, LH_ACTION_SEND_CHUNKS); /* no row was ready */
@@ -399,7 +399,7 @@ static void test_decodable_ends_it(void **state)
     sender_bench.view.encoded = 1;
     test_sender_step(&sender_bench, true);
     sender_bench.view.now += RTT;
-    hear_rows(&sender_bench, 2, HYBRID_DECODABLE);
+    receive_rows(&sender_bench, 2, HYBRID_DECODABLE);
     hear_ack(&sender_bench, 2, 40, SENDER_CHUNKS);
     assert_int_equal(test_sender_step(&sender_bench, false) + test_sender_step(&sender_bench, true), 0);
     free(sender_bench.state);
@@ -437,7 +437,7 @@ static void test_impossible_messages_are_counted(void **state)
     hear_ack(&sender_bench, 0, 3, 10); /* nothing was sent */
     test_sender_step(&sender_bench, false);
     hear_ack(&sender_bench, 7, 3, 10); /* nor this MARK */
-    hear_rows(&sender_bench, 1, 3);    /* nor any row */
+    receive_rows(&sender_bench, 1, 3); /* nor any row */
     hybrid_sender_on_message(sender_bench.state, (const uint8_t *)"x", 1, &sender_bench.view);
     assert_int_equal(sender_bench.stats.bad_control, 4);
     free(sender_bench.state);

@@ -152,11 +152,11 @@ static void test_distribution(void **state)
         assert_int_equal(lh_model_cdf(&path, &scheme, seconds * (1 + 1e-9), &share), 0);
         assert_true(share >= wanted - 1e-9);
     }
-    static double drawn[20000];
+    static double sampled[20000];
     double sum = 0;
-    assert_int_equal(lh_model_sample(&path, &scheme, 1, 1, drawn, 20000), 0);
+    assert_int_equal(lh_model_sample(&path, &scheme, 1, 1, sampled, 20000), 0);
     for (size_t i = 0; i < 20000; i++)
-        sum += drawn[i];
+        sum += sampled[i];
     assert_true(fabs(sum / 20000 / times.mean_s - 1) < 2e-3);
 }
 

@@ -110,7 +110,7 @@ static int compare(const void *a, const void *b)
 static void test_few_packets_are_near_draws(void **state)
 {
     enum { DRAWS = 20000 };
-    static double drawn[DRAWS];
+    static double sampled[DRAWS];
     static const uint64_t packets[] = {2, 3, 5, 10};
     (void)state;
     for (unsigned p = 0; p < 4; p++) {
@@ -120,13 +120,13 @@ static void test_few_packets_are_near_draws(void **state)
         prediction.message = message;
         lh_prng_seed(&prng, 1);
         for (unsigned i = 0; i < DRAWS; i++)
-            drawn[i] = go_back_n_entry.predictor->draw(&prediction, &prng, NULL);
-        qsort(drawn, DRAWS, sizeof *drawn, compare);
+            sampled[i] = go_back_n_entry.predictor->sample(&prediction, &prng, NULL);
+        qsort(sampled, DRAWS, sizeof *sampled, compare);
         for (unsigned i = 0; i < DRAWS; i++) {
             /* Costs of one kind differ by a packet or two. */
-            const double at = drawn[i] * 1.02;
+            const double at = sampled[i] * 1.02;
             unsigned below = i + 1;
-            while (below < DRAWS && drawn[below] <= at)
+            while (below < DRAWS && sampled[below] <= at)
                 below++;
             assert_true(fabs(go_back_n_cdf(&go, at) - (double)below / DRAWS) < 0.06);
             i = below - 1;

@@ -49,7 +49,7 @@ static double mean_of(unsigned count, double *error)
     double sum = 0;
     double squares = 0;
     for (unsigned i = 0; i < count; i++) {
-        double seconds = draw_one(&sampler, &prng, cells);
+        double seconds = sample_one(&sampler, &prng, cells);
         assert_true(seconds >= sampler.message.ideal_s * (1 - 1e-12));
         sum += seconds;
         squares += seconds * seconds;
@@ -151,7 +151,7 @@ static void test_cells_are_left_clean(void **state)
     for (unsigned i = 0; i < 300; i++) {
         struct lh_prng same = prng;
         memset(fresh, 0, sampler.cells);
-        assert_near(draw_one(&sampler, &prng, used), draw_one(&sampler, &same, fresh), 0);
+        assert_near(sample_one(&sampler, &prng, used), sample_one(&sampler, &same, fresh), 0);
     }
     free(used);
     free(fresh);

@@ -105,9 +105,9 @@ static void test_what_was_never_sent_is_not_acknowledged(void **state)
     sr_ledger_ack_word(ledger, 4, UINT64_MAX); /* past the end */
     sr_ledger_ack_word(ledger, UINT32_MAX / 64, UINT64_MAX);
     assert_int_equal(ledger->acked, 6);
-    assert_int_equal(sr_ledger_under_way(ledger, 0), UINT64_MAX);
-    assert_int_equal(sr_ledger_under_way(ledger, 1), 0);
-    assert_int_equal(sr_ledger_under_way(ledger, UINT32_MAX / 64), 0);
+    assert_int_equal(sr_ledger_outstanding(ledger, 0), UINT64_MAX);
+    assert_int_equal(sr_ledger_outstanding(ledger, 1), 0);
+    assert_int_equal(sr_ledger_outstanding(ledger, UINT32_MAX / 64), 0);
 }
 
 static void test_acknowledged_twice_counts_once(void **state)
@@ -146,8 +146,8 @@ static void test_in_flight_believes_the_count_of_arrivals(void **state)
     sr_ledger_ack_below(ledger, 10);
     ledger->arrived = 40; /* an ACK whose bitmap could not name them all */
     assert_int_equal(sr_ledger_in_flight(ledger), 60);
-    sr_ledger_lose_word(ledger, 1, sr_ledger_under_way(ledger, 1));
-    sr_ledger_lose_word(ledger, 0, sr_ledger_under_way(ledger, 0));
+    sr_ledger_lose_word(ledger, 1, sr_ledger_outstanding(ledger, 1));
+    sr_ledger_lose_word(ledger, 0, sr_ledger_outstanding(ledger, 0));
     assert_int_equal(sr_ledger_in_flight(ledger), 0); /* 90 lost and 40 there: some are both */
 }
 
@@ -163,7 +163,7 @@ static void test_no_chunks_at_all(void **state)
     assert_false(sr_ledger_take_lost(&ledger, 1, 1, &run));
     sr_ledger_ack_below(&ledger, 0);
     sr_ledger_ack_word(&ledger, 0, UINT64_MAX);
-    assert_int_equal(sr_ledger_under_way(&ledger, 0), 0);
+    assert_int_equal(sr_ledger_outstanding(&ledger, 0), 0);
     assert_true(sr_ledger_all_sent(&ledger));
 }
 

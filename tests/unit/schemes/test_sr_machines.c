@@ -66,10 +66,10 @@ static void test_params_from_the_wire(void **state)
     assert_true(sr_rto_params_valid(params));
     params[7] = 1;
     assert_false(sr_rto_params_valid(params));
-    uint8_t most[LH_SCHEME_PARAMS] = {0x27, 0x10};
-    assert_true(sr_rto_params_valid(most));
-    most[1]++;
-    assert_false(sr_rto_params_valid(most));
+    uint8_t maximum[LH_SCHEME_PARAMS] = {0x27, 0x10};
+    assert_true(sr_rto_params_valid(maximum));
+    maximum[1]++;
+    assert_false(sr_rto_params_valid(maximum));
 }
 
 static void test_sr_nack_has_none(void **state)
@@ -722,7 +722,7 @@ static void test_probes_never_end(void **state)
     test_sender_step(1000, 1);
     for (int probes = 0; probes < 100;) {
         lh_time next = f.actions.next_ns;
-        assert_in_range(next - f.view.now, 1, lh_most(8 * OVERDUE, f.view.now / 8));
+        assert_in_range(next - f.view.now, 1, lh_max(8 * OVERDUE, f.view.now / 8));
         test_sender_step(next, 1);
         probes += f.stats.probes_sent > (uint64_t)probes;
     }

@@ -63,7 +63,7 @@ static void test_many_chunks(void **state)
 }
 
 /* P(N <= most), N the number missing, chunk by chunk. */
-static double reached(unsigned i, double s, unsigned most)
+static double reached(unsigned i, double s, unsigned maximum)
 {
     double chance[CHUNKS_MAX + 1] = {1}, sum = 0;
     for (unsigned behind = 0; behind < cases[i].chunks; behind++) {
@@ -72,7 +72,7 @@ static double reached(unsigned i, double s, unsigned most)
             chance[x] = chance[x] * (1 - p) + chance[x - 1] * p;
         chance[0] *= 1 - p;
     }
-    for (unsigned x = 0; x <= most; x++)
+    for (unsigned x = 0; x <= maximum; x++)
         sum += chance[x];
     return sum;
 }
@@ -86,11 +86,11 @@ static void test_quantiles_are_kept(void **state)
         for (double s = 0; s < 4 * cases[i].overhead; s += cases[i].overhead / 3)
             for (unsigned share = 1; share < 3; share++) {
                 double mean = sr_bounded_missing(cases[i].loss, cases[i].overhead, cases[i].chunks, s);
-                double most = model_binomial_quantile(mean, cases[i].chunks, shares[share]);
-                assert_true(most == floor(most) && most <= cases[i].chunks);
-                assert_true(reached(i, s, (unsigned)most) >= shares[share] - 1e-12);
+                double maximum = model_binomial_quantile(mean, cases[i].chunks, shares[share]);
+                assert_true(maximum == floor(maximum) && maximum <= cases[i].chunks);
+                assert_true(reached(i, s, (unsigned)maximum) >= shares[share] - 1e-12);
                 bool once = s + cases[i].chunks - 1 < cases[i].overhead;
-                assert_true(!once || most == 0 || reached(i, s, (unsigned)most - 1) < shares[share]);
+                assert_true(!once || maximum == 0 || reached(i, s, (unsigned)maximum - 1) < shares[share]);
             }
 }
 

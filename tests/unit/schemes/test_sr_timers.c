@@ -79,7 +79,7 @@ static const struct sr_timing backoff_timing = {
 /* A round, and the receiver's word about it. Returns how long repairs wait then. */
 static lh_time round_of(struct sr_backoff *backoff, lh_time now, uint32_t arrived)
 {
-    sr_backoff_on_heard(backoff, arrived);
+    sr_backoff_on_feedback(backoff, arrived);
     sr_backoff_on_repair(backoff, &backoff_timing, now);
     return sr_backoff_expiry(backoff) > now ? sr_backoff_expiry(backoff) - now : 0;
 }
@@ -104,9 +104,9 @@ static void test_what_arrives_ends_the_wait(void **state)
     for (lh_time now = 0; now < 6000; now += 1000)
         (void)round_of(&backoff, now, 1);
     assert_true(sr_backoff_expiry(&backoff) > 6000);
-    sr_backoff_on_heard(&backoff, 1);
+    sr_backoff_on_feedback(&backoff, 1);
     assert_true(sr_backoff_expiry(&backoff) > 6000);
-    sr_backoff_on_heard(&backoff, 2);
+    sr_backoff_on_feedback(&backoff, 2);
     assert_int_equal(sr_backoff_expiry(&backoff), 0);
 }
 
@@ -127,7 +127,7 @@ static void test_a_silent_receiver_is_no_reason_to_wait(void **state)
     (void)state;
     struct sr_backoff backoff;
     sr_backoff_init(&backoff);
-    sr_backoff_on_heard(&backoff, 1);
+    sr_backoff_on_feedback(&backoff, 1);
     for (lh_time now = 0; now < 50000; now += 1000)
         sr_backoff_on_repair(&backoff, &backoff_timing, now);
     assert_int_equal(sr_backoff_expiry(&backoff), 0);
@@ -155,11 +155,11 @@ static void test_nothing_is_asked_before_the_first_injection(void **state)
     struct sr_probe probe;
     sr_probe_init(&probe);
     assert_int_equal(sr_probe_expiry(&probe, &probe_measured), LH_TIME_NEVER);
-    sr_probe_on_heard(&probe, 5);
+    sr_probe_on_feedback(&probe, 5);
     assert_int_equal(sr_probe_expiry(&probe, &probe_measured), LH_TIME_NEVER);
     sr_probe_on_injection(&probe, 10);
     assert_int_equal(sr_probe_expiry(&probe, &probe_measured), 1110);
-    sr_probe_on_heard(&probe, 20);
+    sr_probe_on_feedback(&probe, 20);
     assert_int_equal(sr_probe_expiry(&probe, &probe_measured), 1120);
 }
 
@@ -176,7 +176,7 @@ static void test_backs_off_after_three(void **state)
         now += spans[i];
         sr_probe_on_sent(&probe, now);
     }
-    sr_probe_on_heard(&probe, now);
+    sr_probe_on_feedback(&probe, now);
     assert_int_equal(sr_probe_expiry(&probe, &probe_measured) - now, 1100);
     probe.unanswered = UINT32_MAX;
     sr_probe_on_sent(&probe, now);

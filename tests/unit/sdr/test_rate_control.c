@@ -403,10 +403,10 @@ static void begin(uint64_t receiver_bytes)
 }
 
 /* Sends full packets as long as there is room, `most` at most; returns how many. */
-static uint32_t send_all(uint32_t most)
+static uint32_t send_all(uint32_t maximum)
 {
     uint32_t sent = 0;
-    for (; sent < most; sent++) {
+    for (; sent < maximum; sent++) {
         struct rate_room room = rate_control_room(&world.rate, world.now);
         if (room.bytes < RATE_CONTROL_MTU || room.packets == 0)
             break;
@@ -669,7 +669,7 @@ static void test_receiver_at_first(void **state)
     begin(1000 * RATE_CONTROL_MTU);
     world.rate.same_host = true;
     world.measured.minimum_ns = 50 * LH_NS_PER_US;
-    world.rate.least_rtt_ns = 50 * LH_NS_PER_US;
+    world.rate.min_rtt_ns = 50 * LH_NS_PER_US;
     assert_int_equal(send_all(1000), 64);
     assert_int_equal(limit_now(), LH_LIMIT_RECEIVER);
     world.now += RATE_CONTROL_RTT;

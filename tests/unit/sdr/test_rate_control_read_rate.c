@@ -58,7 +58,7 @@ static void the_best_span_counts(void **state)
 static void short_round_trips_make_no_shorter_spans(void **state)
 {
     (void)state;
-    read_rate_now += READ_RATE_LEAST_NS - 1;
+    read_rate_now += READ_RATE_MIN_NS - 1;
     read_rate_note(&read_rate_rate, 1000, 0, 1, read_rate_now);
     assert_int_equal(read_rate_rate.best_bps, 0);
     read_rate_note(&read_rate_rate, 1000, 0, 1, read_rate_now + 1);

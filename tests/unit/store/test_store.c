@@ -56,7 +56,7 @@ static int run_idle(void)
 
 /* A ring that doubles keeps each entry by its number, and takes no memory while it is empty. */
 
-#define MOST     64u
+#define MAXIMUM  64u
 #define NEAR_END (UINT32_MAX - 20) /* numbers wrap */
 
 struct entry {
@@ -78,10 +78,10 @@ static void test_grows_and_keeps(void **state)
     for (uint64_t seed = 1; seed <= 50; seed++) {
         struct lh_prng prng;
         lh_prng_seed(&prng, seed);
-        ring_init(&ring, sizeof(struct entry), MOST);
+        ring_init(&ring, sizeof(struct entry), MAXIMUM);
         uint32_t tail = NEAR_END, head = NEAR_END;
         for (uint32_t turn = 0; turn < 2000; turn++) {
-            bool adds = head - tail < MOST && lh_prng_below(&prng, 5) < 3;
+            bool adds = head - tail < MAXIMUM && lh_prng_below(&prng, 5) < 3;
             if (adds) {
                 assert_true(ring_hold(&ring, &store, tail, head - tail + 1));
                 at(&ring, head)->number = head;
@@ -90,10 +90,10 @@ static void test_grows_and_keeps(void **state)
                 assert_int_equal(at(&ring, tail)->number, tail);
                 tail++;
             }
-            assert_true(ring.size <= MOST && ring.size >= head - tail);
+            assert_true(ring.size <= MAXIMUM && ring.size >= head - tail);
             assert_int_equal(store_bytes(&store), ring.size * sizeof(struct entry));
         }
-        assert_int_equal(ring.size, MOST);
+        assert_int_equal(ring.size, MAXIMUM);
         for (; tail != head; tail++)
             assert_int_equal(at(&ring, tail)->number, tail);
         ring_free(&ring, &store);
@@ -108,7 +108,7 @@ static void test_new_places_are_zero(void **state)
     struct store store;
     struct ring ring;
     store_init(&store, UINT64_MAX);
-    ring_init(&ring, sizeof(struct entry), MOST);
+    ring_init(&ring, sizeof(struct entry), MAXIMUM);
     assert_true(ring_hold(&ring, &store, 6, 4));
     assert_int_equal(ring.size, 4);
     for (uint32_t n = 6; n < 10; n++)
@@ -126,7 +126,7 @@ static void test_without_memory_nothing_changes(void **state)
     struct store store;
     struct ring ring;
     store_init(&store, 8 * sizeof(struct entry) + 4 * sizeof(struct entry));
-    ring_init(&ring, sizeof(struct entry), MOST);
+    ring_init(&ring, sizeof(struct entry), MAXIMUM);
     assert_true(ring_hold(&ring, &store, 0, 8));
     at(&ring, 7)->number = 7;
     assert_false(ring_hold(&ring, &store, 0, 9)); /* both rings are there for a moment */
@@ -144,10 +144,10 @@ static void test_small_bounds(void **state)
     struct store store;
     struct ring ring;
     store_init(&store, UINT64_MAX);
-    for (uint32_t most = 1; most <= 4; most *= 2) {
-        ring_init(&ring, sizeof(struct entry), most);
-        assert_true(ring_hold(&ring, &store, 3, most));
-        assert_int_equal(ring.size, most);
+    for (uint32_t maximum = 1; maximum <= 4; maximum *= 2) {
+        ring_init(&ring, sizeof(struct entry), maximum);
+        assert_true(ring_hold(&ring, &store, 3, maximum));
+        assert_int_equal(ring.size, maximum);
         ring_free(&ring, &store);
     }
 }
@@ -191,7 +191,7 @@ static void test_limit(void **state)
                         "401 bytes more exceed the limit of the engine's memory, 1000 bytes (raise "
                         "lh_engine_attr.memory_bytes, or close connections)");
     assert_int_equal(store.refusals, 1);
-    assert_int_equal(store.most, 600);
+    assert_int_equal(store.maximum, 600);
     assert_null(store_take(&store, SIZE_MAX));
     void *second = store_take_aligned(&store, 400);
     assert_non_null(second);
@@ -202,7 +202,7 @@ static void test_limit(void **state)
     store_give(&store, NULL, 0);
     store_give(&store, second, 400);
     assert_int_equal(store_bytes(&store), 0);
-    assert_int_equal(store.most, LIMIT);
+    assert_int_equal(store.maximum, LIMIT);
 }
 
 /* What a part takes counts in the whole, too, whose limit is for all parts. */

@@ -585,14 +585,14 @@ static void test_in_order(void **state)
     (void)state;
     struct control_parts parts = {0};
     fill();
-    for (uint32_t most = 1; most <= sizeof control_parts_bytes; most += 41) {
-        for (uint32_t offset = 0; offset < sizeof control_parts_bytes; offset += most) {
+    for (uint32_t maximum = 1; maximum <= sizeof control_parts_bytes; maximum += 41) {
+        for (uint32_t offset = 0; offset < sizeof control_parts_bytes; offset += maximum) {
             uint32_t left = (uint32_t)sizeof control_parts_bytes - offset,
-                     count = left < most ? left : most;
-            assert_int_equal(add(&parts, most, offset, count, sizeof control_parts_bytes),
+                     count = left < maximum ? left : maximum;
+            assert_int_equal(add(&parts, maximum, offset, count, sizeof control_parts_bytes),
                              offset + count == sizeof control_parts_bytes);
         }
-        memset(parts.messages[most % CONTROL_PARTS_MESSAGES].data, 0, sizeof control_parts_bytes);
+        memset(parts.messages[maximum % CONTROL_PARTS_MESSAGES].data, 0, sizeof control_parts_bytes);
     }
 }
 

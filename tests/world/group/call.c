@@ -247,9 +247,9 @@ static long double encoded_bound(const struct contributions *c)
 static bool energy_is_right(const struct contributions *c, const struct call_loss *loss)
 {
     size_t width = lh_type_bytes(c->plan->call.type);
-    long double bound = encoded_bound(c), most = 32.0L * c->count * (c->count + 1);
-    return loss->energy <=
-           most * (long double)(loss->missing / width) + (long double)c->plan->call.count * bound * bound;
+    long double bound = encoded_bound(c), maximum = 32.0L * c->count * (c->count + 1);
+    return loss->energy <= maximum * (long double)(loss->missing / width) +
+                               (long double)c->plan->call.count * bound * bound;
 }
 
 static bool float_is_right(const struct contributions *c, struct call_loss *loss, uint64_t raw)

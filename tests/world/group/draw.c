@@ -3,13 +3,13 @@
 
 #include <stdio.h>
 
-#define ROW_LEAST   64u
-#define ROW_MOST    131072u
+#define ROW_MIN     64u
+#define ROW_MAX     131072u
 #define ROW_LARGE   1048576u
 #define LIFE_BYTES  2097152u /* of all rows: the arena has room for them at each rank */
-#define CALLS_MOST  8u       /* of an epoch */
-#define LOSS_MOST   0.2      /* more, in long bursts, is the silence of a dead rank */
-#define BURST_MOST  3
+#define CALLS_MAX   8u       /* of an epoch */
+#define LOSS_MAX    0.2      /* more, in long bursts, is the silence of a dead rank */
+#define BURST_MAX   3
 #define THREE_HOSTS 3u
 #define MEASURING   0x3EA5u
 #define WIDTH       0x31DEu
@@ -77,8 +77,8 @@ static void draw_patience(struct plan *plan, struct lh_prng *prng)
         group->epochs = 1;
     for (uint32_t i = 0; i < plan->hosts * plan->hosts && !impatient; i++) {
         struct lh_link_spec *link = &plan->link[i / plan->hosts][i % plan->hosts];
-        link->loss = link->loss < LOSS_MOST ? link->loss : LOSS_MOST;
-        link->burst_packets = link->burst_packets < BURST_MOST ? link->burst_packets : BURST_MOST;
+        link->loss = link->loss < LOSS_MAX ? link->loss : LOSS_MAX;
+        link->burst_packets = link->burst_packets < BURST_MAX ? link->burst_packets : BURST_MAX;
     }
     for (uint32_t host = 0; host < plan->hosts; host++) {
         bool late = draw_chance(prng, 0.15);
@@ -110,29 +110,29 @@ static void draw_attributes(struct plan *plan, struct lh_prng *prng)
 /* ---- what they call ---------------------------------------------------------------------------------- */
 
 /* Of the whole row. */
-static uint64_t draw_row(const struct plan_group *group, struct lh_prng *prng, uint64_t most)
+static uint64_t draw_row(const struct plan_group *group, struct lh_prng *prng, uint64_t maximum)
 {
     uint64_t edges[] = {group->block_bytes, group->attr[0].slot_bytes, 64u * group->attr[0].chunk_bytes};
     uint64_t edge = edges[lh_prng_below(prng, 3)];
     uint64_t bytes = edge * draw_between(prng, 1, 3) + lh_prng_below(prng, 17) - 8;
-    uint64_t free_bytes = draw_spread(prng, 1, most);
+    uint64_t free_bytes = draw_spread(prng, 1, maximum);
     uint64_t kind = lh_prng_below(prng, 8);
     if (kind == 0)
         return 0;
     if (kind < 3)
-        return draw_between(prng, 1, ROW_LEAST);
-    return kind < 5 && bytes < most ? bytes : free_bytes;
+        return draw_between(prng, 1, ROW_MIN);
+    return kind < 5 && bytes < maximum ? bytes : free_bytes;
 }
 
-static uint64_t draw_call(struct plan *plan, uint32_t epoch, uint64_t most, struct lh_prng *prng)
+static uint64_t draw_call(struct plan *plan, uint32_t epoch, uint64_t maximum, struct lh_prng *prng)
 {
     uint16_t number = (uint16_t)plan->event_count;
     struct plan_event *event = draw_event(plan, EVENT_collective, prng);
     event->pair = (uint8_t)epoch;
-    event->bytes = draw_row(&plan->group, prng, most);
+    event->bytes = draw_row(&plan->group, prng, maximum);
     bool late = draw_chance(prng, 0.5), bounded = draw_chance(prng, 0.12), odd = draw_chance(prng, 0.06);
     bool canceled = draw_chance(prng, 0.08);
-    lh_time span_ns = draw_span(plan, prng),
+    lh_time span_ns = sample_span(plan, prng),
             deadline_ns = draw_spread(prng, 20 * LH_NS_PER_US, LH_NS_PER_S);
     event->span_ns = late ? span_ns : 0;
     event->delay_ns = bounded ? deadline_ns : 0;
@@ -151,14 +151,14 @@ static uint64_t draw_call(struct plan *plan, uint32_t epoch, uint64_t most, stru
 static void draw_calls(struct plan *plan, struct lh_prng *prng)
 {
     bool large = draw_chance(prng, 0.05), together = draw_chance(prng, 0.4);
-    uint64_t most = draw_spread(prng, 1024, large ? ROW_LARGE : ROW_MOST), left = LIFE_BYTES;
+    uint64_t maximum = draw_spread(prng, 1024, large ? ROW_LARGE : ROW_MAX), left = LIFE_BYTES;
     for (uint32_t epoch = 0; epoch < plan->group.epochs; epoch++) {
         lh_time at_ns = lh_prng_below(prng, plan->heal_ns);
-        uint64_t calls = draw_spread(prng, 1, CALLS_MOST);
+        uint64_t calls = draw_spread(prng, 1, CALLS_MAX);
         for (uint64_t i = 0; i < calls; i++) {
             uint32_t number = plan->event_count;
-            left -= draw_call(plan, epoch, most < left ? most : left, prng);
-            left = left > ROW_LEAST ? left : 2 * ROW_LEAST;
+            left -= draw_call(plan, epoch, maximum < left ? maximum : left, prng);
+            left = left > ROW_MIN ? left : 2 * ROW_MIN;
             if (together)
                 plan->events[number].at_ns = at_ns;
         }
@@ -170,17 +170,17 @@ static void draw_calls(struct plan *plan, struct lh_prng *prng)
 static void draw_fault(struct plan *plan, enum plan_event_kind kind, struct lh_prng *prng)
 {
     struct plan_event *event = draw_event(plan, kind, prng);
-    lh_time most_ns = plan->group.peer_timeout_ns / 32;
+    lh_time max_ns = plan->group.peer_timeout_ns / 32;
     event->host = (uint8_t)lh_prng_below(prng, plan->hosts);
     uint64_t other = lh_prng_below(prng, plan->hosts - 1);
     event->peer = (uint8_t)(other < event->host ? other : other + 1);
-    event->span_ns = draw_span(plan, prng);
+    event->span_ns = sample_span(plan, prng);
     event->chance = lh_prng_double(prng) * lh_prng_double(prng);
-    event->delay_ns = draw_span(plan, prng);
+    event->delay_ns = sample_span(plan, prng);
     if (plan_has(plan, FEATURE_impatient))
         return;
-    event->span_ns = event->span_ns < most_ns ? event->span_ns : most_ns;
-    event->delay_ns = event->delay_ns < most_ns ? event->delay_ns : most_ns;
+    event->span_ns = event->span_ns < max_ns ? event->span_ns : max_ns;
+    event->delay_ns = event->delay_ns < max_ns ? event->delay_ns : max_ns;
 }
 
 static void draw_deaths(struct plan *plan, struct lh_prng *prng)

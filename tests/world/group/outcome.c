@@ -84,10 +84,10 @@ static void check_blame(struct world *world, uint32_t host, uint32_t event,
     }
     const struct rank *dead = &world->ranks->of[call->team->hosts[rank]];
     lh_time since_ns = dead->died_ns > call->started_ns ? dead->died_ns : call->started_ns;
-    lh_time most_ns = 2 * world->plan->group.peer_timeout_ns + world->plan->group.peer_timeout_ns / 2;
+    lh_time max_ns = 2 * world->plan->group.peer_timeout_ns + world->plan->group.peer_timeout_ns / 2;
     if (world_sings_once(world, CANARY_lengthy))
-        most_ns = 0;
-    if (world->now - since_ns > most_ns)
+        max_ns = 0;
+    if (world->now - since_ns > max_ns)
         world_fail(world, "prompt", "host %u: event %u (%s) fails %llu ms after the death of rank %u", host,
                    event, name_of(call), (wide)((world->now - since_ns) / LH_NS_PER_MS), rank);
 }
@@ -190,16 +190,16 @@ static bool is_bounded(const struct world *world, const struct call *call)
 static lh_time bounded_ns(const struct world *world, uint32_t host, const struct call *call)
 {
     const struct plan_group *group = &world->plan->group;
-    lh_time most_ns = 0;
+    lh_time max_ns = 0;
     for (uint32_t r = 0; r < call->team->size; r++) {
         uint32_t across = is_across(world, host, call->team->hosts[r]);
         if (call->team->hosts[r] == host)
             continue;
         if (!group->bounded[across] || group->bounded_ns[across] == 0)
             return 0;
-        most_ns = group->bounded_ns[across] > most_ns ? group->bounded_ns[across] : most_ns;
+        max_ns = group->bounded_ns[across] > max_ns ? group->bounded_ns[across] : max_ns;
     }
-    return is_bounded(world, call) ? most_ns : 0;
+    return is_bounded(world, call) ? max_ns : 0;
 }
 
 /* ---- results ----------------------------------------------------------------------------------------- */

@@ -112,10 +112,10 @@ static __device__ inline bool canceled(const cuda_call &call)
     return call.cancel && call.report->non_finite != CUDA_NOWHERE;
 }
 
-static __device__ inline void take_least(uint64_t *least, uint64_t value)
+static __device__ inline void take_min(uint64_t *minimum, uint64_t value)
 {
     static_assert(sizeof(unsigned long long) == sizeof(uint64_t), "atomicMin takes another type");
-    atomicMin((unsigned long long *)least, (unsigned long long)value);
+    atomicMin((unsigned long long *)minimum, (unsigned long long)value);
 }
 
 static __device__ inline void count_zeroed(const cuda_call &call, uint64_t zeroed)

@@ -30,7 +30,7 @@ template <int TYPE> static __global__ void check(const cuda_call call, void *dat
     for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += threads)
         if (!is_finite(E::get(elements[i]))) {
             if (!call.zero) {
-                take_least(&call.report->non_finite, i);
+                take_min(&call.report->non_finite, i);
                 return;
             }
             elements[i] = 0;
@@ -74,7 +74,7 @@ static __global__ void correct(const cuda_call call, void *data, const __grid_co
             product = E::get(elements[i]) * mine.factor;
             if ((__float_as_uint(product) & 0x7fffffffu) >= E::limit) {
                 product = 0;
-                take_least(&call.report->not_scaled, (mine.from + i) >> block_log);
+                take_min(&call.report->not_scaled, (mine.from + i) >> block_log);
             }
         }
         elements[i] = E::put(product);
@@ -85,15 +85,15 @@ extern "C" int cuda_correct(const struct cuda_call *call, void *data, const stru
                             uint32_t count, uint32_t block_log)
 {
     corrections all;
-    uint64_t most = 0;
+    uint64_t maximum = 0;
     for (uint32_t i = 0; i < count; i++) {
         all.list[i] = list[i];
-        most = list[i].count > most ? list[i].count : most;
+        maximum = list[i].count > maximum ? list[i].count : maximum;
     }
-    if (most == 0)
+    if (maximum == 0)
         return cudaSuccess;
     const cudaStream_t stream = (cudaStream_t)call->stream;
-    const dim3 grid(grid_for(most), count);
+    const dim3 grid(grid_for(maximum), count);
     if (call->type == LH_HADAMARD_F32)
         correct<LH_HADAMARD_F32><<<grid, THREADS, 0, stream>>>(*call, data, all, block_log);
     else if (call->type == LH_HADAMARD_BF16)
@@ -136,7 +136,7 @@ static __global__ void __launch_bounds__(THREADS)
         data[from + i * distance] = x[i];
     }
     if (!fits)
-        take_least(&call.report->too_large, from >> (distance_log + BITS) << (distance_log + BITS));
+        take_min(&call.report->too_large, from >> (distance_log + BITS) << (distance_log + BITS));
 }
 
 extern "C" int cuda_combine(const struct cuda_call *call, float *data, uint64_t first, uint64_t elements,

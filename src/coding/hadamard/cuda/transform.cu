@@ -322,7 +322,7 @@ static __device__ __noinline__ bool examine(const transform &t, const group &her
 {
     typedef element<TYPE> E;
     typedef typename E::bits bits;
-    uint64_t least = CUDA_NOWHERE, found = 0;
+    uint64_t minimum = CUDA_NOWHERE, found = 0;
 #pragma unroll 1
     for (uint32_t e = threadIdx.x % 32; e < 32 * R && e < mine.left; e += 32) {
         const uint32_t place = FROM_PACKETS ? packet_order(t, mine.first + e) : 0;
@@ -331,7 +331,7 @@ static __device__ __noinline__ bool examine(const transform &t, const group &her
         const bits one = FROM_PACKETS ? *(const bits *)((const char *)staged + byte_of<TYPE>(place))
                                       : ((const bits *)t.tiles.in)[index];
         if (!is_finite(E::get(one))) {
-            least = index < least ? index : least;
+            minimum = index < minimum ? index : minimum;
             found++;
         }
     }
@@ -339,9 +339,9 @@ static __device__ __noinline__ bool examine(const transform &t, const group &her
     if (found && t.call.zero)
         count_zeroed(t.call, found);
     else if (found)
-        take_least(&t.call.report->non_finite, least);
+        take_min(&t.call.report->non_finite, minimum);
     else if (!any && threadIdx.x % 32 == 0)
-        take_least(&t.call.report->too_large, t.tiles.first + mine.blocks);
+        take_min(&t.call.report->too_large, t.tiles.first + mine.blocks);
     return any && t.call.zero;
 }
 
@@ -391,7 +391,7 @@ static __device__ __noinline__ void transform_again(const transform &t, const gr
         for (int r = 0; r < R; r++)
             x[r] = 0;
     if ((!fits || !t.call.look) && threadIdx.x % 32 == 0)
-        take_least(&t.call.report->too_large, t.tiles.first + mine.blocks);
+        take_min(&t.call.report->too_large, t.tiles.first + mine.blocks);
 #pragma unroll
     for (int r = 0; r < R; r++)
         results[r] = x[r];
@@ -459,10 +459,10 @@ extern "C" uint32_t cuda_group_log(enum lh_hadamard_type type, const struct cuda
     const uint32_t bytes_log = type == LH_HADAMARD_F32 ? 2 : 1;
     const uint32_t tile_log = tiles->block_log + tiles->stride_log;
     const uint32_t rows_log = tiles->stride_log + ROW_LOG_MIN - bytes_log;
-    const uint32_t least = GROUP_LOG_MIN + (tiles->block_log == CUDA_BLOCK_LOG_MAX);
+    const uint32_t minimum = GROUP_LOG_MIN + (tiles->block_log == CUDA_BLOCK_LOG_MAX);
     uint32_t log = group_log_in_use;
     if (log == 0)
-        log = rows_log > least ? rows_log : least;
+        log = rows_log > minimum ? rows_log : minimum;
     /* In place only a group of whole tiles does without another pass. */
     return tiles->in == tiles->out && tile_log <= GROUP_LOG_MAX && tile_log > log ? tile_log : log;
 }

@@ -166,8 +166,8 @@ static void every_shape(struct lh_prng *prng)
                 struct lh_hadamard hadamard = {
                     .type = types[t], .block = block, .stride = stride, .seed = lh_prng_next(prng)};
                 size_t tile = (size_t)block * stride;
-                size_t most = 2 * tile + tile / 2 < COUNT_MAX ? 2 * tile + tile / 2 : COUNT_MAX;
-                check_shape(&hadamard, most + lh_prng_below(prng, block), prng);
+                size_t maximum = 2 * tile + tile / 2 < COUNT_MAX ? 2 * tile + tile / 2 : COUNT_MAX;
+                check_shape(&hadamard, maximum + lh_prng_below(prng, block), prng);
             }
     }
 }

@@ -283,34 +283,34 @@ static int run_sizing(void)
 
 /* ---- test tx limit --------------------------------------------------------------------------------- */
 
-#define LEAST 128u
-#define MOST  1024u
+#define MINIMUM 128u
+#define MAXIMUM 1024u
 
 static void test_room(void **state)
 {
     (void)state;
     struct tx_limit limit;
-    tx_limit_init(&limit, LEAST, MOST);
-    assert_int_equal(tx_limit_room(&limit, 0, LEAST), LEAST);
+    tx_limit_init(&limit, MINIMUM, MAXIMUM);
+    assert_int_equal(tx_limit_room(&limit, 0, MINIMUM), MINIMUM);
     assert_false(limit.reached);
-    assert_int_equal(tx_limit_room(&limit, LEAST - 1, 2), 1);
+    assert_int_equal(tx_limit_room(&limit, MINIMUM - 1, 2), 1);
     assert_true(limit.reached);
-    assert_int_equal(tx_limit_room(&limit, LEAST, 1), 0);
-    assert_int_equal(tx_limit_room(&limit, MOST, 1), 0);
+    assert_int_equal(tx_limit_room(&limit, MINIMUM, 1), 0);
+    assert_int_equal(tx_limit_room(&limit, MAXIMUM, 1), 0);
 }
 
 static void test_grows_when_dry(void **state)
 {
     (void)state;
     struct tx_limit limit;
-    tx_limit_init(&limit, LEAST, MOST);
+    tx_limit_init(&limit, MINIMUM, MAXIMUM);
     lh_time now = LH_NS_PER_S;
     tx_limit_on_released(&limit, 0, 0, now); /* dry, but nobody had to wait */
-    assert_int_equal(limit.writes, LEAST);
-    for (uint32_t expected = 2 * LEAST; expected <= 4 * MOST; expected *= 2) {
-        tx_limit_room(&limit, 0, MOST + 1);
+    assert_int_equal(limit.writes, MINIMUM);
+    for (uint32_t expected = 2 * MINIMUM; expected <= 4 * MAXIMUM; expected *= 2) {
+        tx_limit_room(&limit, 0, MAXIMUM + 1);
         tx_limit_on_released(&limit, 0, 0, ++now);
-        assert_int_equal(limit.writes, expected < MOST ? expected : MOST);
+        assert_int_equal(limit.writes, expected < MAXIMUM ? expected : MAXIMUM);
     }
 }
 
@@ -318,20 +318,20 @@ static void test_falls_to_what_is_sent(void **state)
 {
     (void)state;
     struct tx_limit limit;
-    tx_limit_init(&limit, LEAST, MOST);
-    limit.writes = MOST;
+    tx_limit_init(&limit, MINIMUM, MAXIMUM);
+    limit.writes = MAXIMUM;
     lh_time now = LH_NS_PER_S;
     tx_limit_on_released(&limit, 1000, 0, now);
     tx_limit_on_released(&limit, 1100, 5, now + TX_LIMIT_NS - 1);
-    assert_int_equal(limit.writes, MOST);
+    assert_int_equal(limit.writes, MAXIMUM);
     tx_limit_on_released(&limit, 1300, 5, now + TX_LIMIT_NS);
     assert_int_equal(limit.writes, 300);
     tx_limit_on_released(&limit, 1900, 5, now + 3 * TX_LIMIT_NS); /* 600 in two spans */
     assert_int_equal(limit.writes, 300);
     tx_limit_on_released(&limit, 1901, 5, now + 4 * TX_LIMIT_NS);
-    assert_int_equal(limit.writes, LEAST);
+    assert_int_equal(limit.writes, MINIMUM);
     tx_limit_on_released(&limit, 901901, 5, now + 5 * TX_LIMIT_NS);
-    assert_int_equal(limit.writes, MOST);
+    assert_int_equal(limit.writes, MAXIMUM);
 }
 
 /* A device with a rate of its own, and a worker who comes round every `round_ns`: bytes wait about as long as
@@ -339,7 +339,7 @@ static void test_falls_to_what_is_sent(void **state)
 static void run_device(uint64_t writes_per_ms, lh_time round_ns)
 {
     struct tx_limit limit;
-    tx_limit_init(&limit, LEAST, MOST);
+    tx_limit_init(&limit, MINIMUM, MAXIMUM);
     uint64_t taken = 0;
     uint64_t released = 0;
     uint64_t credit = 0; /* in writes x ns */
@@ -358,8 +358,8 @@ static void run_device(uint64_t writes_per_ms, lh_time round_ns)
         taken += tx_limit_room(&limit, (uint32_t)(taken - released), 64);
         taken += tx_limit_room(&limit, (uint32_t)(taken - released), 64);
         taken += tx_limit_room(&limit, (uint32_t)(taken - released), 64);
-        if (now > 100 * LH_NS_PER_MS && writes_per_ms < LEAST)
-            assert_in_range(taken - released, 0, 2 * LEAST);
+        if (now > 100 * LH_NS_PER_MS && writes_per_ms < MINIMUM)
+            assert_in_range(taken - released, 0, 2 * MINIMUM);
     }
     uint64_t possible = writes_per_ms * 100;
     assert_true(sent_late * 10 >= possible * 9);

@@ -56,7 +56,7 @@ static uint32_t model_next(const struct model *model)
 }
 
 /* Often the same moment, or just beyond the edge of a window, or very far off. */
-static netsim_time draw_span(struct lh_prng *prng, const struct netsim_event_queue *queue)
+static netsim_time sample_span(struct lh_prng *prng, const struct netsim_event_queue *queue)
 {
     netsim_time window_ps = (netsim_time)1 << queue->window_shift;
     switch (lh_prng_below(prng, 6)) {
@@ -98,14 +98,14 @@ static void compare_with_model(uint64_t seed, netsim_time bucket_ps)
         uint64_t what = lh_prng_below(&prng, 10);
         if (what < 5) {
             if (!netsim_event_pending(&wheel.queue, event))
-                schedule(&wheel, &model, event, now_ps + draw_span(&prng, &wheel.queue));
+                schedule(&wheel, &model, event, now_ps + sample_span(&prng, &wheel.queue));
         } else if (what == 5) {
             if (netsim_event_pending(&wheel.queue, event)) {
                 netsim_event_cancel(&wheel.queue, event);
                 model.at_ps[event] = NETSIM_NEVER;
             }
         } else {
-            netsim_time limit_ps = now_ps + draw_span(&prng, &wheel.queue);
+            netsim_time limit_ps = now_ps + sample_span(&prng, &wheel.queue);
             netsim_time at_ps = 0;
             uint32_t expected = model_next(&model);
             netsim_time due_ps = expected == NETSIM_NO_EVENT ? NETSIM_NEVER : model.at_ps[expected];

@@ -47,7 +47,7 @@ static void nothing_overtakes(void **state)
         {999, 2000}, {999, 2001}, {1, 4}, {1000, 3001}, {240000, 3600 * NETSIM_PS_PER_S}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct netsim_drift drift;
-        netsim_time most_ps = 0;
+        netsim_time max_ps = 0;
         netsim_time before_ps = 0;
         netsim_time step_ps = cases[i][1] / 100000 + 1;
         netsim_drift_init(&drift, cases[i][0], cases[i][1]);
@@ -55,9 +55,9 @@ static void nothing_overtakes(void **state)
             netsim_time longer_ps = netsim_drift_at(&drift, at_ps);
             assert_true(at_ps + longer_ps >= before_ps);
             before_ps = at_ps + longer_ps;
-            most_ps = longer_ps > most_ps ? longer_ps : most_ps;
+            max_ps = longer_ps > max_ps ? longer_ps : max_ps;
         }
-        assert_in_range(most_ps, cases[i][0] - cases[i][0] / 1000 - (step_ps > 1), cases[i][0]);
+        assert_in_range(max_ps, cases[i][0] - cases[i][0] / 1000 - (step_ps > 1), cases[i][0]);
     }
 }
 
@@ -152,8 +152,8 @@ static void what_cannot_be_is_refused(void **state)
     refused(0.91, 1, "long.signal_loss 0.91: out of range (at most 0.9");
     refused(0.1, 0.5, "long.signal_burst 0.5");
     refused(0.7, 2, "long.signal_burst = 2 at most 0.66");
-    const struct netsim_long_config most = {.signal_loss = 0.9, .signal_burst = 9};
-    assert_int_equal(netsim_signal_loss_check(&most), 0);
+    const struct netsim_long_config maximum = {.signal_loss = 0.9, .signal_burst = 9};
+    assert_int_equal(netsim_signal_loss_check(&maximum), 0);
 }
 
 static int run_signal_loss(void)

@@ -38,9 +38,9 @@ static void slots_are_at_multiples_of_their_length_until_the_link_rests(void **s
     assert_no_effect(); /* the slot is pending */
     /* Nothing is queued, so all of it is granted: no frame. F is short of what arrived, for a round trip. */
     uint32_t slots = 0;
-    for (world.net.network.now_ps = timer.value; !world.net.control.long_links[number].rests; slots++) {
+    for (world.net.network.now_ps = timer.value; !world.net.control.long_links[number].idle; slots++) {
         expire(link, NETSIM_LONG_SLOT);
-        if (!world.net.control.long_links[number].rests)
+        if (!world.net.control.long_links[number].idle)
             world.net.network.now_ps = take_effect(1, NETSIM_EFFECT_TIMER).value;
         assert_true(slots < 100);
     }

@@ -261,22 +261,22 @@ static void grants_swing_as_printed(void **state)
     const uint64_t drain = 50000; /* 40 % */
     for (int even = 0; even < 2; even++) {
         static struct bifrost_world world;
-        uint64_t most = 0, least = UINT64_MAX;
+        uint64_t maximum = 0, minimum = UINT64_MAX;
         config.even_grants = even != 0;
         bifrost_world_init(&world, &config, true);
         for (unsigned slot = 0; slot < 4000; slot++) {
             uint64_t granted = bifrost_world_slot(&world, drain, UINT64_MAX, 0);
             if (slot < 3000)
                 continue;
-            most = granted > most ? granted : most;
-            least = granted < least ? granted : least;
+            maximum = granted > maximum ? granted : maximum;
+            minimum = granted < minimum ? granted : minimum;
         }
         assert_int_equal(world.given_bytes, 4000 * drain);
         assert_int_equal(world.dry_slots + world.over_slots + world.under_slots, 0);
         if (even != 0)
-            assert_true(least >= drain - LH_PFC_QUANTUM_BYTES && most <= drain + LH_PFC_QUANTUM_BYTES);
+            assert_true(minimum >= drain - LH_PFC_QUANTUM_BYTES && maximum <= drain + LH_PFC_QUANTUM_BYTES);
         else
-            assert_true(least == 0 && most >= 2 * drain - LH_PFC_QUANTUM_BYTES);
+            assert_true(minimum == 0 && maximum >= 2 * drain - LH_PFC_QUANTUM_BYTES);
     }
 }
 
@@ -305,7 +305,7 @@ static int run_bifrost(void)
 #define LATE  (MTU + LH_PFC_FRAME_BYTES)
 
 /* A link of 2 to 60 slots of a round trip, with all that a guard of so many slots needs. */
-static struct lh_bifrost_config drawn_config(struct lh_prng *prng, uint32_t guard_slots)
+static struct lh_bifrost_config sampled_config(struct lh_prng *prng, uint32_t guard_slots)
 {
     struct lh_bifrost_config config = {
         .rate_bps = 100000000000, .leak_slots = 1, .mtu_bytes = MTU, .guard_slots = guard_slots};
@@ -349,7 +349,7 @@ static uint64_t slot_of(const struct lh_bifrost_config *config)
 /* ---- a burst, at the worst moment -------------------------------------------------------------------- */
 
 /* The drain stops, and from then on so many frames are lost. The most that is held. */
-static uint64_t most_with_burst(const struct lh_bifrost_config *config, uint32_t lost)
+static uint64_t max_with_burst(const struct lh_bifrost_config *config, uint32_t lost)
 {
     static struct bifrost_world world;
     begin(&world, config);
@@ -370,12 +370,12 @@ static void a_burst_lets_whole_slots_through(void **state)
     struct lh_prng prng;
     lh_prng_seed(&prng, 1);
     for (int i = 0; i < 200; i++) {
-        struct lh_bifrost_config config = drawn_config(&prng, 0);
+        struct lh_bifrost_config config = sampled_config(&prng, 0);
         uint64_t slot = slot_of(&config);
         uint32_t lost = 3 + (uint32_t)lh_prng_below(&prng, 30);
-        uint64_t most = most_with_burst(&config, lost);
-        assert_true(most <= config.buffer_bytes + lost * slot);
-        assert_true(most > config.buffer_bytes + (lost - 3) * slot);
+        uint64_t maximum = max_with_burst(&config, lost);
+        assert_true(maximum <= config.buffer_bytes + lost * slot);
+        assert_true(maximum > config.buffer_bytes + (lost - 3) * slot);
     }
 }
 
@@ -386,11 +386,11 @@ static void a_guard_bounds_what_a_burst_lets_through(void **state)
     uint32_t full = 0;
     lh_prng_seed(&prng, 2);
     for (uint32_t i = 0; i < 400; i++) {
-        struct lh_bifrost_config config = drawn_config(&prng, 1 + i % 4);
-        uint64_t most = most_with_burst(&config, (uint32_t)lh_prng_below(&prng, 300));
+        struct lh_bifrost_config config = sampled_config(&prng, 1 + i % 4);
+        uint64_t maximum = max_with_burst(&config, (uint32_t)lh_prng_below(&prng, 300));
         uint64_t slot = slot_of(&config);
-        assert_true(most <= config.buffer_bytes + config.headroom_bytes);
-        full += config.guard_slots == 4 && most > config.buffer_bytes + slot;
+        assert_true(maximum <= config.buffer_bytes + config.headroom_bytes);
+        full += config.guard_slots == 4 && maximum > config.buffer_bytes + slot;
     }
     assert_true(full > 50); /* so the slots of the headroom are needed */
 }
@@ -405,7 +405,7 @@ static uint64_t run_case(uint32_t number, uint32_t guard_slots, struct lh_bifros
 {
     struct lh_prng prng;
     lh_prng_seed(&prng, number);
-    *config = drawn_config(&prng, guard_slots);
+    *config = sampled_config(&prng, guard_slots);
     uint32_t trip = trip_of(config);
     uint32_t loss = loss_of_1000[lh_prng_below(&prng, 6)];
     uint32_t burst = 1 + (uint32_t)lh_prng_below(&prng, trip);
@@ -528,7 +528,7 @@ static const struct lh_bifrost_config bifrost_leaks_config = {
 
 /* For so many slots half the rate drains and each pause lets a packet more through; then nothing drains.
  * Returns the most that is held. */
-static uint64_t most_after_leaks(bool by_grants, unsigned slots)
+static uint64_t max_after_leaks(bool by_grants, unsigned slots)
 {
     struct bifrost_world world;
     bifrost_world_init(&world, &bifrost_leaks_config, by_grants);
@@ -545,8 +545,8 @@ static void leaks_do_not_add_up_when_grants_are_booked(void **state)
 {
     (void)state;
     for (unsigned slots = TRIP; slots < 1000 * TRIP; slots *= 3)
-        assert_true(most_after_leaks(true, slots) <= bifrost_leaks_config.buffer_bytes + (TRIP + 2) * MTU);
-    assert_true(most_after_leaks(true, 3 * TRIP) > bifrost_leaks_config.buffer_bytes + TRIP / 2 * MTU);
+        assert_true(max_after_leaks(true, slots) <= bifrost_leaks_config.buffer_bytes + (TRIP + 2) * MTU);
+    assert_true(max_after_leaks(true, 3 * TRIP) > bifrost_leaks_config.buffer_bytes + TRIP / 2 * MTU);
 }
 
 /* As the paper prints it F loses the leak, too, when it arrives: L rises, F falls, and in the end F knows
@@ -554,8 +554,8 @@ static void leaks_do_not_add_up_when_grants_are_booked(void **state)
 static void leaks_add_up_when_arrivals_are_booked(void **state)
 {
     (void)state;
-    uint64_t few = most_after_leaks(false, 9 * TRIP);
-    uint64_t many = most_after_leaks(false, 243 * TRIP);
+    uint64_t few = max_after_leaks(false, 9 * TRIP);
+    uint64_t many = max_after_leaks(false, 243 * TRIP);
     assert_true(few > bifrost_leaks_config.buffer_bytes + (TRIP + 2) * MTU);
     assert_true(many > bifrost_leaks_config.buffer_bytes + DELTA / 3);
 }
@@ -610,7 +610,7 @@ enum drain {
     DRAINS,
 };
 
-struct drawn {
+struct sampled {
     struct lh_bifrost_config config;
     enum drain drain;
     bool by_grants;
@@ -619,16 +619,16 @@ struct drawn {
     uint64_t level; /* of the drain now */
 };
 
-static uint64_t between(struct lh_prng *prng, uint64_t least, uint64_t most)
+static uint64_t between(struct lh_prng *prng, uint64_t minimum, uint64_t maximum)
 {
-    return least + lh_prng_below(prng, most - least + 1);
+    return minimum + lh_prng_below(prng, maximum - minimum + 1);
 }
 
-static void draw(struct drawn *drawn, struct lh_prng *prng, bool even)
+static void sample(struct sampled *sampled, struct lh_prng *prng, bool even)
 {
     static const uint64_t rates[] = {1000000000,   10000000000,  33333333333,
                                      100000000000, 400000000000, 1600000000000};
-    struct lh_bifrost_config *config = &drawn->config;
+    struct lh_bifrost_config *config = &sampled->config;
     *config = (struct lh_bifrost_config){.leak_slots = 1, .mtu_bytes = MTU, .headroom_bytes = MTU};
     config->rate_bps = rates[lh_prng_below(prng, 6)];
     /* A slot of 64 bytes to 16 MB. */
@@ -642,51 +642,51 @@ static void draw(struct drawn *drawn, struct lh_prng *prng, bool even)
     assert_int_equal(lh_flow_needs(&link, &needs), 0);
     config->delta_bytes = needs.bdp_bytes;
     config->buffer_bytes = needs.bifrost_h_bytes;
-    drawn->drain = (enum drain)lh_prng_below(prng, DRAINS);
-    drawn->by_grants = lh_prng_below(prng, 2) == 0;
+    sampled->drain = (enum drain)lh_prng_below(prng, DRAINS);
+    sampled->by_grants = lh_prng_below(prng, 2) == 0;
     config->even_grants = even;
-    drawn->trip = lh_bifrost_grants(config) - 1;
-    drawn->slots = (uint64_t)drawn->trip * between(prng, 6, 10);
-    drawn->level = 0;
+    sampled->trip = lh_bifrost_grants(config) - 1;
+    sampled->slots = (uint64_t)sampled->trip * between(prng, 6, 10);
+    sampled->level = 0;
 }
 
-static uint64_t bifrost_theorem_drained(struct drawn *drawn, struct lh_prng *prng, uint64_t slot,
+static uint64_t bifrost_theorem_drained(struct sampled *sampled, struct lh_prng *prng, uint64_t slot,
                                         uint64_t slot_bytes)
 {
-    uint64_t phase = slot / (2 * (uint64_t)drawn->trip + 2);
-    switch (drawn->drain) {
+    uint64_t phase = slot / (2 * (uint64_t)sampled->trip + 2);
+    switch (sampled->drain) {
     case DRAIN_FIGURE_5:
         return phase % 2 == 0 ? slot_bytes : 0;
     case DRAIN_ALTERNATE:
         return slot % 2 == 0 ? slot_bytes : 0;
     case DRAIN_CONSTANT:
-        drawn->level = slot == 0 ? lh_prng_below(prng, slot_bytes + 1) : drawn->level;
-        return drawn->level;
+        sampled->level = slot == 0 ? lh_prng_below(prng, slot_bytes + 1) : sampled->level;
+        return sampled->level;
     case DRAIN_RANDOM:
         return lh_prng_below(prng, slot_bytes + 1);
     case DRAIN_BURSTS:
-        if (lh_prng_below(prng, drawn->trip) == 0)
-            drawn->level = drawn->level == 0 ? slot_bytes : 0;
-        return drawn->level;
+        if (lh_prng_below(prng, sampled->trip) == 0)
+            sampled->level = sampled->level == 0 ? slot_bytes : 0;
+        return sampled->level;
     default:
-        if (lh_prng_below(prng, drawn->trip) == 0)
-            drawn->level = lh_prng_below(prng, slot_bytes + 1);
-        return drawn->level;
+        if (lh_prng_below(prng, sampled->trip) == 0)
+            sampled->level = lh_prng_below(prng, slot_bytes + 1);
+        return sampled->level;
     }
 }
 
 /* Runs case `number` with H smaller by so much than it must be. */
-static void bifrost_theorem_run_case(uint32_t number, bool even, uint64_t short_bytes, struct drawn *drawn,
-                                     struct bifrost_world *world)
+static void bifrost_theorem_run_case(uint32_t number, bool even, uint64_t short_bytes,
+                                     struct sampled *sampled, struct bifrost_world *world)
 {
     struct lh_prng prng;
     lh_prng_seed(&prng, number);
-    draw(drawn, &prng, even);
-    assert_int_equal(lh_bifrost_check(&drawn->config), 0);
-    drawn->config.buffer_bytes -= short_bytes;
-    bifrost_world_init(world, &drawn->config, drawn->by_grants);
-    for (uint64_t slot = 0; slot < drawn->slots; slot++)
-        bifrost_world_slot(world, bifrost_theorem_drained(drawn, &prng, slot, world->slot_bytes),
+    sample(sampled, &prng, even);
+    assert_int_equal(lh_bifrost_check(&sampled->config), 0);
+    sampled->config.buffer_bytes -= short_bytes;
+    bifrost_world_init(world, &sampled->config, sampled->by_grants);
+    for (uint64_t slot = 0; slot < sampled->slots; slot++)
+        bifrost_world_slot(world, bifrost_theorem_drained(sampled, &prng, slot, world->slot_bytes),
                            UINT64_MAX, 0);
 }
 
@@ -695,19 +695,19 @@ static void bifrost_theorem_run_case(uint32_t number, bool even, uint64_t short_
 static void check_bounds(bool even)
 {
     static struct bifrost_world world;
-    struct drawn drawn;
+    struct sampled sampled;
     uint32_t full = 0;
     for (uint32_t number = 0; number < BIFROST_THEOREM_CASES; number++) {
-        bifrost_theorem_run_case(number, even, 0, &drawn, &world);
+        bifrost_theorem_run_case(number, even, 0, &sampled, &world);
         if (world.over_slots + world.under_slots + world.dry_slots != 0 ||
-            world.most_bytes > drawn.config.buffer_bytes)
+            world.most_bytes > sampled.config.buffer_bytes)
             fail_msg(
                 "case %u, drain %d: of %llu slots %llu over H, %llu under, %llu dry; %llu of %llu bytes",
-                number, (int)drawn.drain, (unsigned long long)world.slots_done,
+                number, (int)sampled.drain, (unsigned long long)world.slots_done,
                 (unsigned long long)world.over_slots, (unsigned long long)world.under_slots,
                 (unsigned long long)world.dry_slots, (unsigned long long)world.most_bytes,
-                (unsigned long long)drawn.config.buffer_bytes);
-        full += world.most_bytes > drawn.config.buffer_bytes - 2 * world.slot_bytes;
+                (unsigned long long)sampled.config.buffer_bytes);
+        full += world.most_bytes > sampled.config.buffer_bytes - 2 * world.slot_bytes;
     }
     assert_true(full > BIFROST_THEOREM_CASES / 10); /* the cases are hard enough to come near to H */
 }
@@ -729,13 +729,13 @@ static void a_packet_less_is_too_little(void **state)
 {
     (void)state;
     static struct bifrost_world world;
-    struct drawn drawn;
+    struct sampled sampled;
     uint32_t cases = 0;
     uint32_t under = 0;
     uint32_t dry = 0;
     for (uint32_t number = 0; number < BIFROST_THEOREM_CASES / 10; number++) {
-        bifrost_theorem_run_case(number, false, MTU, &drawn, &world);
-        if (drawn.drain != DRAIN_FIGURE_5 || world.slot_bytes < 2 * MTU)
+        bifrost_theorem_run_case(number, false, MTU, &sampled, &world);
+        if (sampled.drain != DRAIN_FIGURE_5 || world.slot_bytes < 2 * MTU)
             continue;
         cases++;
         under += world.under_slots != 0;
@@ -751,11 +751,11 @@ static void a_buffer_smaller_than_h_overflows(void **state)
 {
     (void)state;
     static struct bifrost_world world;
-    struct drawn drawn;
+    struct sampled sampled;
     uint32_t lost = 0;
     for (uint32_t number = 0; number < BIFROST_THEOREM_CASES / 10; number++) {
-        bifrost_theorem_run_case(number, false, 0, &drawn, &world);
-        lost += world.most_bytes > drawn.config.buffer_bytes - MTU;
+        bifrost_theorem_run_case(number, false, 0, &sampled, &world);
+        lost += world.most_bytes > sampled.config.buffer_bytes - MTU;
     }
     assert_true(lost > 0);
 }
@@ -765,19 +765,19 @@ static void an_upstream_with_gaps_overflows_nothing(void **state)
 {
     (void)state;
     static struct bifrost_world world;
-    struct drawn drawn;
+    struct sampled sampled;
     struct lh_prng prng;
     for (uint32_t number = 0; number < BIFROST_THEOREM_CASES / 4; number++) {
         lh_prng_seed(&prng, number);
-        draw(&drawn, &prng, number % 2 != 0);
-        bifrost_world_init(&world, &drawn.config, drawn.by_grants);
+        sample(&sampled, &prng, number % 2 != 0);
+        bifrost_world_init(&world, &sampled.config, sampled.by_grants);
         bool has = true;
-        for (uint64_t slot = 0; slot < drawn.slots; slot++) {
-            has = lh_prng_below(&prng, drawn.trip / 2 + 1) == 0 ? !has : has;
-            uint64_t given = bifrost_theorem_drained(&drawn, &prng, slot, world.slot_bytes);
+        for (uint64_t slot = 0; slot < sampled.slots; slot++) {
+            has = lh_prng_below(&prng, sampled.trip / 2 + 1) == 0 ? !has : has;
+            uint64_t given = bifrost_theorem_drained(&sampled, &prng, slot, world.slot_bytes);
             bifrost_world_slot(&world, given, has ? UINT64_MAX : lh_prng_below(&prng, 200), 0);
         }
-        if (world.over_slots != 0 || world.most_bytes > drawn.config.buffer_bytes)
+        if (world.over_slots != 0 || world.most_bytes > sampled.config.buffer_bytes)
             fail_msg("case %u", number);
     }
 }

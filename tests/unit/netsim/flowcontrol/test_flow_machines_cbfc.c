@@ -454,10 +454,10 @@ static void the_period_is_within_the_quanta(void **state)
 static void pauses_leave_room_for_the_rest(void **state)
 {
     (void)state;
-    lh_time least = lh_pfc_refresh_min(100 * GBIT); /* ten frames of 5.12 ns */
-    assert_int_equal(least, 52);
-    assert_int_equal(lh_pfc_refresh_check(least, 100 * GBIT, 1500), 0);
-    assert_int_equal(lh_pfc_refresh_check(least - 1, 100 * GBIT, 1500), -LH_ERANGE);
+    lh_time minimum = lh_pfc_refresh_min(100 * GBIT); /* ten frames of 5.12 ns */
+    assert_int_equal(minimum, 52);
+    assert_int_equal(lh_pfc_refresh_check(minimum, 100 * GBIT, 1500), 0);
+    assert_int_equal(lh_pfc_refresh_check(minimum - 1, 100 * GBIT, 1500), -LH_ERANGE);
     assert_non_null(strstr(lh_last_error(), "lengthen"));
 }
 
@@ -522,24 +522,24 @@ static uint64_t relay_max(struct lh_prng *prng, unsigned mean_steps, unsigned *d
     struct lh_swing swing = {.forward = true};
     bool open[TRIP];
     uint64_t held = 0;
-    uint64_t most = 0;
+    uint64_t maximum = 0;
     bool paused = false;
     for (unsigned i = 0; i < TRIP; i++)
         open[i] = true;
     for (unsigned step = 0; step < 20000; step++) {
         if (lh_prng_below(prng, mean_steps) == 0) {
             paused = !paused;
-            enum lh_flow_signal told = lh_swing_on_signal(&swing, 0, paused);
-            assert_int_equal(told, paused ? LH_FLOW_PAUSE : LH_FLOW_RESUME);
+            enum lh_flow_signal announced = lh_swing_on_signal(&swing, 0, paused);
+            assert_int_equal(announced, paused ? LH_FLOW_PAUSE : LH_FLOW_RESUME);
         }
         held += open[step % TRIP] ? 1 : 0;
         open[step % TRIP] = swing.stopped == 0;
-        if (held > most)
-            most = held;
+        if (held > maximum)
+            maximum = held;
         *dry += !paused && held == 0;
         held -= !paused && held > 0 ? 1 : 0;
     }
-    return most;
+    return maximum;
 }
 
 static void forwarding_needs_one_round_trip_and_never_runs_dry(void **state)
@@ -547,15 +547,15 @@ static void forwarding_needs_one_round_trip_and_never_runs_dry(void **state)
     (void)state;
     struct lh_prng prng;
     unsigned dry = 0;
-    uint64_t most = 0;
+    uint64_t maximum = 0;
     lh_prng_seed(&prng, 7);
     for (unsigned mean = 1; mean < 400; mean += 7) {
         uint64_t held = relay_max(&prng, mean, &dry);
         assert_true(held <= TRIP);
-        most = held > most ? held : most;
+        maximum = held > maximum ? held : maximum;
     }
     assert_int_equal(dry, 0);
-    assert_int_equal(most, TRIP); /* and no less: a pause of a round trip fills it */
+    assert_int_equal(maximum, TRIP); /* and no less: a pause of a round trip fills it */
 }
 
 static int run_swing(void)

@@ -149,13 +149,13 @@ static void test_one_size(void **state)
     lh_prng_seed(&prng, 1);
     assert_true(cdf.mean_bytes == 65536);
     for (int i = 0; i < 100; i++)
-        assert_true(netsim_cdf_draw(&cdf, &prng) == 65536);
+        assert_true(netsim_cdf_sample(&cdf, &prng) == 65536);
     free(memory);
 }
 
 /* Shares of the draws at and below each point, and their mean, are the distribution's: within five standard
  * errors. */
-static void check_draws(const struct netsim_cdf *cdf, uint64_t seed)
+static void check_samples(const struct netsim_cdf *cdf, uint64_t seed)
 {
     enum { DRAWS = 200000 };
     struct lh_prng prng;
@@ -165,7 +165,7 @@ static void check_draws(const struct netsim_cdf *cdf, uint64_t seed)
     assert_true(cdf->points <= 32);
     lh_prng_seed(&prng, seed);
     for (int i = 0; i < DRAWS; i++) {
-        uint64_t bytes = netsim_cdf_draw(cdf, &prng);
+        uint64_t bytes = netsim_cdf_sample(cdf, &prng);
         assert_true(bytes >= 1 && (double)bytes <= cdf->bytes[cdf->points - 1]);
         sum += (double)bytes;
         squares += (double)bytes * (double)bytes;
@@ -193,7 +193,7 @@ static void test_draws_follow_the_distribution(void **state)
         void *memory;
         struct netsim_cdf cdf = {0};
         read_scenario(names[i], &cdf, &memory);
-        check_draws(&cdf, 1 + i);
+        check_samples(&cdf, 1 + i);
         free(memory);
     }
 }
@@ -206,11 +206,11 @@ static void test_mean_is_that_of_whole_bytes(void **state)
     void *memory;
     struct netsim_cdf cdf = good("0 0\n3 1\n", &memory);
     assert_true(fabs(cdf.mean_bytes - (1.5 * 1 + 1 * 2 + 0.5 * 3) / 3) < 1e-12);
-    check_draws(&cdf, 1);
+    check_samples(&cdf, 1);
     free(memory);
     cdf = good("0 0.5\n0 0.75\n10 1\n", &memory);
     assert_true(fabs(cdf.mean_bytes - (0.75 + 0.25 * 5.05)) < 1e-12);
-    check_draws(&cdf, 1);
+    check_samples(&cdf, 1);
     free(memory);
 }
 

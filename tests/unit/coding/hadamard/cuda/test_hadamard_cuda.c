@@ -167,8 +167,8 @@ static void test_every_shape(void **state)
                 struct lh_hadamard hadamard = {
                     .type = types[t], .block = block, .stride = stride, .seed = lh_prng_next(&prng)};
                 const size_t tile = (size_t)block * stride;
-                const size_t most = 2 * tile + tile / 2 < COUNT_MAX ? 2 * tile + tile / 2 : COUNT_MAX;
-                check_shape(&hadamard, most + lh_prng_below(&prng, block), &prng);
+                const size_t maximum = 2 * tile + tile / 2 < COUNT_MAX ? 2 * tile + tile / 2 : COUNT_MAX;
+                check_shape(&hadamard, maximum + lh_prng_below(&prng, block), &prng);
             }
     }
 }

@@ -68,8 +68,8 @@ struct control_origin {
     const char *peer_name;
 };
 
-/* The socket is the control connection of the connection, which closes it. 0; -LH_ENOMEM or -LH_ESYSTEM: the socket
- * is still the caller's. */
+/* The socket is the control connection of the connection, which closes it. 0; -LH_ENOMEM or -LH_ESYSTEM: the
+ * socket is still the caller's. */
 int control_connection_begin(struct lh_connection *connection, const struct control_origin *origin);
 
 /* A stream of a connection of the engine to there; NULL: there is none, connect. wake_fd: an eventfd,

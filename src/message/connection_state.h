@@ -130,7 +130,8 @@ int connection_open_sub(struct lh_connection *parent, struct lh_connection **sub
 void connection_punch(struct lh_connection *c);
 /* Its control connection has something to report. Any thread. */
 void connection_control_changed(struct lh_connection *c);
-/* Hands a control connection over to an attached connection, which closes it when it closes itself. Takes the lock. */
+/* Hands a control connection over to an attached connection, which closes it when it closes itself. Takes the
+ * lock. */
 void connection_set_control_connection(struct lh_connection *c, const struct control_connection_ops *ops,
                                        void *control_connection, const char *peer_name);
 

@@ -3,9 +3,9 @@
  *
  * Locks, in the order in which they may be taken: context->lock, the gates of the workers in ascending
  * order, qp->driver_lock, qp->lock, the gates of a QP's channels in ascending order, and inmost
- * qp->pacer_lock, memory_lock, the lock of the keepalive groups and those of the workers' queues. A worker holds its
- * own gate while it serves QPs; so what runs in its round, such as a driver's step, can neither create nor
- * destroy a QP.
+ * qp->pacer_lock, memory_lock, the lock of the keepalive groups and those of the workers' queues. A worker
+ * holds its own gate while it serves QPs; so what runs in its round, such as a driver's step, can neither
+ * create nor destroy a QP.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

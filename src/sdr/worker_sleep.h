@@ -88,12 +88,12 @@ void watch_look(struct watch *watch, struct watch_report *report);
 
 /*
  * One keepalive for each pair of contexts: of all QPs that lead to one peer's address, one is the
- * representative, whose pings keep NAT and firewalls on the path open for all of them. It also asks the peer's
- * context which QPs are connected that this side waits for, by their tokens.
+ * representative, whose pings keep NAT and firewalls on the path open for all of them. It also asks the
+ * peer's context which QPs are connected that this side waits for, by their tokens.
  *
  * Those are alone that it does not speak for, and ping by themselves: until its next question; when they were
- * asked for, and no answer came before the next one; when their pings are due more often than the representative's;
- * and where the peer does not answer such questions.
+ * asked for, and no answer came before the next one; when their pings are due more often than the
+ * representative's; and where the peer does not answer such questions.
  *
  * Timer:
  *   ask_at   of a representative: its interval of pings
@@ -139,8 +139,8 @@ void keepalive_table_destroy(struct keepalive_table *table);
 /* The first with its key becomes the representative. */
 void keepalive_table_add(struct keepalive_table *table, struct keepalive_member *member,
                          const uint8_t key[KEEPALIVE_KEY_BYTES]);
-/* Another one with its key, if there is any, becomes the representative in its place: that one, or NULL. No effect on
- * one that is in no table. */
+/* Another one with its key, if there is any, becomes the representative in its place: that one, or NULL. No
+ * effect on one that is in no table. */
 struct keepalive_member *keepalive_table_remove(struct keepalive_table *table,
                                                 struct keepalive_member *member);
 

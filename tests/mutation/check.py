@@ -26,10 +26,10 @@ EXPECTED = {
     ("is_empty", "relation"): ["return box->count != 0;"],
     ("is_empty", "constant"): ["return box->count == 1;"],
     ("clear", "constant"): ["for (int i = 1; i < box->count; i++)", "box->list[i] = 1;",
-                            "box->count = lh_least(box->count, 8);", "box->count = lh_least(box->count, 6);"],
+                            "box->count = lh_min(box->count, 8);", "box->count = lh_min(box->count, 6);"],
     ("clear", "relation"): ["for (int i = 0; i <= box->count; i++)", "for (int i = 0; i >= box->count; i++)"],
     ("clear", "statement"): [";", ";", ";"],
-    ("clear", "extreme"): ["box->count = lh_most(box->count, 7);"],
+    ("clear", "extreme"): ["box->count = lh_max(box->count, 7);"],
     ("clear", "step"): ["box->count;"],
 }
 

@@ -16,7 +16,7 @@ SWAPS = {
     "arithmetic": {"+": ("-",), "-": ("+",), "+=": ("-=",), "-=": ("+=",)},
     "logic": {"&&": ("||",), "||": ("&&",)},
 }
-EXTREMES = [("lh_least", "lh_most"), ("fmin", "fmax"), ("MIN", "MAX"), ("min", "max")]
+EXTREMES = [("lh_min", "lh_max"), ("fmin", "fmax"), ("MIN", "MAX"), ("min", "max")]
 RETURNS = {"0": "-1", "-1": "0", "1": "0", "true": "false", "false": "true", "error": "0", "err": "0",
            "status": "0", "rc": "0"}
 

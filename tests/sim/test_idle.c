@@ -201,7 +201,7 @@ static void test_unused(void **state)
 }
 
 /* Whichever is closed, one of the others keeps the way open. */
-static void test_the_keeper_is_replaced(void **state)
+static void test_the_representative_is_replaced(void **state)
 {
     (void)state;
     struct net net;
@@ -219,7 +219,7 @@ static void test_the_keeper_is_replaced(void **state)
 }
 
 /* One end ends it and the program holds the other: that one is no representative any more. */
-static void test_a_keeper_that_ended_is_replaced(void **state)
+static void test_a_representative_that_ended_is_replaced(void **state)
 {
     (void)state;
     struct net net;
@@ -403,8 +403,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_many_cost_as_much_as_one),
         cmocka_unit_test(test_unused),
-        cmocka_unit_test(test_the_keeper_is_replaced),
-        cmocka_unit_test(test_a_keeper_that_ended_is_replaced),
+        cmocka_unit_test(test_the_representative_is_replaced),
+        cmocka_unit_test(test_a_representative_that_ended_is_replaced),
         cmocka_unit_test(test_waiting_costs_one_keepalive),
         cmocka_unit_test(test_silence_shows_to_all_that_wait),
         cmocka_unit_test(test_one_that_ended_among_many),

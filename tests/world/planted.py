@@ -168,35 +168,35 @@ BUGS = {
         ("src/control/message_control.h", "return (int32_t)(a - b) < 0;", "return a < b;"),
     ]),
     "report-soon": ("a report is believed of packets that were sent less than a round trip ago", [
-        ("src/congestion/flight.c", "lh_time until_ns = now > least_rtt_ns ? now - least_rtt_ns : 0;",
-         "(void)least_rtt_ns;\n    lh_time until_ns = now;"),
+        ("src/congestion/flight.c", "lh_time until_ns = now > min_rtt_ns ? now - min_rtt_ns : 0;",
+         "(void)min_rtt_ns;\n    lh_time until_ns = now;"),
     ]),
     "report-total": ("a report may count more packets than were sent", [
         ("src/congestion/flight.c", "reachable - flight->arrived_packets, report->newest);",
          "UINT64_MAX, report->newest);"),
     ]),
     "report-late": ("packets taken for lost that arrive after all stand for some that are under way", [
-        ("src/congestion/flight.c", "lh_least(lost, reachable - arrived)",
-         "lh_least(lost, flight->sent_packets - arrived)"),
+        ("src/congestion/flight.c", "lh_min(lost, reachable - arrived)",
+         "lh_min(lost, flight->sent_packets - arrived)"),
     ]),
     "report-fall": ("totals that fall are ignored: the truth after a lie", [
-        ("src/congestion/flight.c", "reported < *heard && newest ? reported : *heard + newly",
-         "*heard + newly;\n    (void)newest"),
+        ("src/congestion/flight.c", "reported < *known && newest ? reported : *known + newly",
+         "*known + newly;\n    (void)newest"),
     ]),
     "report-drops": ("drops that a report counts lower the rate to nothing", [
         ("src/sdr/rate_control.c",
-         "uint64_t least_bps = lh_most(rate->pacer.rate_bps / DRAIN_CUT_MAX, drain_least_bps(rate));",
-         "uint64_t least_bps = 0;\n    read_bps /= 1000;"),
+         "uint64_t min_bps = lh_max(rate->pacer.rate_bps / DRAIN_CUT_MAX, drain_min_bps(rate));",
+         "uint64_t min_bps = 0;\n    read_bps /= 1000;"),
     ]),
     "credit": ("whoever grants credit is not bounded by the window", [
         ("src/congestion/eqds.c", ".window_bytes = share_window_within(window_bytes(eqds), &eqds->path),",
          ".window_bytes = UINT64_MAX,"),
-        ("src/sdr/rate_control.c", "lh_left(rate->path.window_max_bytes, in_flight)", "UINT64_MAX"),
+        ("src/sdr/rate_control.c", "lh_sub_sat(rate->path.window_max_bytes, in_flight)", "UINT64_MAX"),
     ]),
     "rate-max": ("the bound of the rate is ignored where there is a controller", [
         ("src/congestion/flight.c", "return rate < path->rate_max_bps ? rate : path->rate_max_bps;",
          "return rate;"),
-        ("src/sdr/rate_control.c", "lh_least(rate->decision.rate_bps, rate->path.rate_max_bps)",
+        ("src/sdr/rate_control.c", "lh_min(rate->decision.rate_bps, rate->path.rate_max_bps)",
          "rate->decision.rate_bps"),
     ]),
     "entry-user": ("an entry of a completion queue has the number of its message for the user's value", [

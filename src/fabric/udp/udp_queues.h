@@ -131,13 +131,13 @@ static inline bool udp_arrivals_wait(const struct udp_arrivals *arrivals)
 /*
  * Which sockets of a port have an owner of their own, and whose is taken for another. Pure.
  *
- * A socket slot is a socket of a port beside the shared one. An endpoint's channel takes a free socket slot; where there is
- * none, the owner that has been quiet longest is asked to leave, and the socket slot is free once it has. Who is
- * quiet is found by sweeps, one at each request (the clock algorithm of page replacement): an owner marks its
- * socket slot as active, a sweep takes the mark back.
+ * A socket slot is a socket of a port beside the shared one. An endpoint's channel takes a free socket slot;
+ * where there is none, the owner that has been quiet longest is asked to leave, and the socket slot is free
+ * once it has. Who is quiet is found by sweeps, one at each request (the clock algorithm of page
+ * replacement): an owner marks its socket slot as active, a sweep takes the mark back.
  *
- * A socket slot that was left stays empty for a while: a packet that was on its way through the kernel may still
- * come to its socket.
+ * A socket slot that was left stays empty for a while: a packet that was on its way through the kernel may
+ * still come to its socket.
  */
 
 #define UDP_SOCKET_SLOTS_MAX     64u
@@ -163,7 +163,8 @@ void udp_socket_slots_add(struct udp_socket_slots *socket_slots);
 uint32_t udp_socket_slots_free(const struct udp_socket_slots *socket_slots, lh_time now);
 void udp_socket_slots_take(struct udp_socket_slots *socket_slots, uint32_t socket_slot);
 void udp_socket_slots_leave(struct udp_socket_slots *socket_slots, uint32_t socket_slot, lh_time now);
-/* A sweep. Whom to ask to leave now, or UDP_SOCKET_SLOTS_MAX: all are active, or as many leave as sweeps found. */
+/* A sweep. Whom to ask to leave now, or UDP_SOCKET_SLOTS_MAX: all are active, or as many leave as sweeps
+ * found. */
 uint32_t udp_socket_slots_sweep(struct udp_socket_slots *socket_slots, lh_time now);
 
 /* By the owner, any time; often, so it writes only what changes. */

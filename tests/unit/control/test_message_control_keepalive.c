@@ -137,7 +137,7 @@ static void test_a_process_that_was_stopped(void **state)
 }
 
 /* It has the connection stepped when there is something to see: no timer. */
-static void test_the_lifeline_is_looked_at_in_each_step(void **state)
+static void test_the_control_connection_is_looked_at_in_each_step(void **state)
 {
     (void)state;
     lh_time next;
@@ -150,7 +150,7 @@ static void test_the_lifeline_is_looked_at_in_each_step(void **state)
 }
 
 /* Its packets alone count then, as if something was pending. */
-static void test_a_lifeline_that_is_lost(void **state)
+static void test_a_lost_control_connection(void **state)
 {
     (void)state;
     lh_time next;
@@ -172,7 +172,7 @@ static void test_a_lifeline_that_is_lost(void **state)
     assert_int_equal(end.error, LH_EPEER);
 }
 
-static void test_what_the_lifeline_reports(void **state)
+static void test_what_the_control_connection_reports(void **state)
 {
     (void)state;
     lh_time next;
@@ -218,7 +218,7 @@ static void test_closed_with_nothing_to_send(void **state)
 }
 
 /* The control connection has the reason, and may be 10 ms later. */
-static void test_closed_by_packets_with_a_lifeline(void **state)
+static void test_closed_by_packets_with_a_control_connection(void **state)
 {
     (void)state;
     lh_time next;
@@ -249,12 +249,12 @@ int main(void)
         cmocka_unit_test_setup(test_silence_counts_while_something_is_pending, begin),
         cmocka_unit_test_setup(test_another_asks_for_it, begin),
         cmocka_unit_test_setup(test_a_process_that_was_stopped, begin),
-        cmocka_unit_test_setup(test_the_lifeline_is_looked_at_in_each_step, begin),
-        cmocka_unit_test_setup(test_a_lifeline_that_is_lost, begin),
-        cmocka_unit_test_setup(test_what_the_lifeline_reports, begin),
+        cmocka_unit_test_setup(test_the_control_connection_is_looked_at_in_each_step, begin),
+        cmocka_unit_test_setup(test_a_lost_control_connection, begin),
+        cmocka_unit_test_setup(test_what_the_control_connection_reports, begin),
         cmocka_unit_test_setup(test_closed_by_packets, begin),
         cmocka_unit_test_setup(test_closed_with_nothing_to_send, begin),
-        cmocka_unit_test_setup(test_closed_by_packets_with_a_lifeline, begin),
+        cmocka_unit_test_setup(test_closed_by_packets_with_a_control_connection, begin),
         cmocka_unit_test_setup(test_a_fabric_that_failed, begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

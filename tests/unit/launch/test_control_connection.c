@@ -488,7 +488,7 @@ static void test_nonsense_ends_it(void **state)
 }
 
 /* As when its TCP connection has timed out: the peer may live, and packets show it. */
-static void test_a_lifeline_that_is_lost(void **state)
+static void test_a_lost_control_connection(void **state)
 {
     (void)state;
     struct host host;
@@ -607,7 +607,7 @@ int main(void)
         cmocka_unit_test(test_half_ended),
         cmocka_unit_test(test_a_number_of_one_that_is_over),
         cmocka_unit_test(test_nonsense_ends_it),
-        cmocka_unit_test(test_a_lifeline_that_is_lost),
+        cmocka_unit_test(test_a_lost_control_connection),
         cmocka_unit_test(test_the_connecting_side),
         cmocka_unit_test(test_a_peer_that_does_not_read),
     };

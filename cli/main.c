@@ -115,8 +115,8 @@ static int cli_devices(int argc, char **argv)
     const struct cli_usage usage = {
         .command = "devices",
         .operands = "[--json]",
-        .about = "Lists what this machine can send and receive with: what to give to --device, and what "
-                 "it can do.\nUnusable devices are listed below, with the reason.",
+        .about = "Lists the network devices of this machine: the values of --device, and their "
+                 "features.\nUnusable devices follow, with the reason.",
         .groups = {own},
         .operands_max = 0,
     };
@@ -152,8 +152,8 @@ static const struct command commands[] = {
     {"perf", cli_perf, "measure bandwidth and completion time between two machines"},
     {"probe", cli_probe, "measure rate, delay and loss of the path between two machines"},
     {"run", cli_run, "start the ranks of a group on this machine"},
-    {"collective", cli_collective, "measure collectives of such a group, and check their results"},
-    {"distribute", cli_distribute, "send a file to each HOST, or to all ranks of such a group"},
+    {"collective", cli_collective, "measure collectives of a group, and check their results"},
+    {"distribute", cli_distribute, "send a file to many hosts, or to all ranks of a group"},
     {"demo", cli_demo, "transfer over an emulated ocean link, on this machine"},
     {"sim", cli_sim, "simulate a network of hosts and switches, packet by packet"},
     {"plan", cli_plan, "recommend a reliability scheme for a link and predict completion times"},

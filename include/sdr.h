@@ -5,11 +5,11 @@
  * for Planetary Scale RDMA Communication" published (its section 3.1, table 1). Extensions are in
  * <longhaul/sdr_ext.h>.
  *
- * A queue pair moves messages of up to slot size. Matching is by order: the n-th send lands in the n-th
- * receive that the peer posted. Nothing is retransmitted: a lost chunk stays a zero in the bitmap.
+ * A queue pair moves messages of up to the slot size. Matching is by order: the n-th send fills the n-th
+ * receive that the peer posted. Nothing is retransmitted: a lost chunk stays 0 in the bitmap.
  *
- * Progress: the context's worker threads move packets. Calls may come from any thread. Calls return an enum
- * sdr_errcode; after SDR_ERROR or NULL, lh_last_error() (<longhaul/error.h>) has the reason.
+ * Progress: the context's worker threads move packets. Any thread may call. Calls return an enum sdr_errcode;
+ * after SDR_ERROR or NULL, lh_last_error() (<longhaul/error.h>) has the reason.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -65,8 +65,8 @@ enum sdr_wr_opcode {
 };
 
 /* Zero the struct first: zero means the default, for each field. So one message in flight (log2 0) and
- * SDR_MTU_64 need lh_sdr_qp_create() of <longhaul/sdr_ext.h>. Where max_log_num_msgs or mtu is zero, the
- * first sdr_qp_create() of a context prints the defaults on standard error. */
+ * SDR_MTU_64 need lh_sdr_qp_create() of <longhaul/sdr_ext.h>. If max_log_num_msgs or mtu is zero, the first
+ * sdr_qp_create() of a context prints the defaults on standard error. */
 struct sdr_qp_attr {
     uint32_t bitmap_chunk_size_log_bytes; /* log2 of the bytes of one bitmap entry; 0: 16 (64 KiB) */
     size_t max_in_flight_log_bytes;       /* log2 of all bytes in flight; 0: 30 */

@@ -42,7 +42,7 @@ static int arena_map(struct netsim_arena *arena, const char *what)
 {
     size_t bytes = arena->used_bytes;
     if (bytes == SIZE_MAX)
-        return lh_fail(LH_ERANGE, "%s: the simulation is too large for this machine's addresses", what);
+        return lh_fail(LH_ERANGE, "%s: the simulation exceeds this machine's address space", what);
     void *base = mmap(NULL, bytes > 0 ? bytes : 1, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED)
@@ -321,7 +321,7 @@ int lh_netsim_watch(struct lh_netsim *simulation, uint32_t link, lh_netsim_watch
         return lh_fail(LH_EUNSUPPORTED, "packets of transport.kind = longhaul cannot be watched");
     if (watcher != NULL && net->watcher != NULL &&
         (net->watcher != watcher || net->watcher_context != context))
-        return lh_fail(LH_EINVAL, "there is another watcher (remove it with NULL first)");
+        return lh_fail(LH_EINVAL, "another watcher is set (remove it with NULL first)");
     net->watcher = watcher;
     net->watcher_context = context;
     for (uint32_t p = 0; p < net->ports_count; p++)
@@ -353,7 +353,7 @@ static int check_network(struct lh_netsim *simulation, uint32_t hosts)
         return lh_fail(LH_EINVAL, "simulated world: %u hosts, but the network has %u", hosts,
                        network->network.hosts_count);
     if (network->network.now_ps != 0 || network->runs_on)
-        return lh_fail(LH_EINVAL, "simulated world: the network has run already (create another)");
+        return lh_fail(LH_EINVAL, "simulated world: the network has already run (create another)");
     return 0;
 }
 
@@ -406,7 +406,7 @@ lh_time lh_sim_world_next_event(struct lh_sim_world *world)
 int lh_sim_world_advance(struct lh_sim_world *world, lh_time to)
 {
     if (to == LH_TIME_NEVER)
-        return lh_fail(LH_EINVAL, "advance: the time is LH_TIME_NEVER (give one that comes)");
+        return lh_fail(LH_EINVAL, "advance: LH_TIME_NEVER: invalid time (use a finite one)");
     if (to < sim_world_now(world->inside))
         return lh_fail(LH_EINVAL, "advance to %llu ns: it is %llu ns already", (unsigned long long)to,
                        (unsigned long long)sim_world_now(world->inside));
@@ -440,7 +440,7 @@ int lh_sim_world_turn(struct lh_sim_world *world, struct lh_connection *const *c
     next = lh_earlier(lh_earlier(next, sim_world_next_event(world->inside)), limit);
     if (next == LH_TIME_NEVER)
         return lh_fail(LH_EINVAL,
-                       "turn: nothing is due, and the limit is LH_TIME_NEVER (give one that comes)");
+                       "turn: no event is pending, and the limit is LH_TIME_NEVER (use a finite limit)");
     return lh_sim_world_advance(world, next);
 }
 

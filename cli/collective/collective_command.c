@@ -372,10 +372,10 @@ struct settings {
 
 /* Of nccl-tests; -b, -e and -f are the same here. */
 static const struct cli_foreign_option foreign[] = {
-    {"g", "GPUs of a process in nccl-tests, a rank here has none; omit it, start one rank for each"},
-    {"ngpus", "GPUs of a process in nccl-tests, a rank here has none; omit it, start one rank for each"},
-    {"t", "threads of a process in nccl-tests; omit it, and start one rank for each"},
-    {"nthreads", "threads of a process in nccl-tests; omit it, and start one rank for each"},
+    {"g", "GPUs per process of nccl-tests: unsupported; omit it, and start one rank for each"},
+    {"ngpus", "GPUs per process of nccl-tests: unsupported; omit it, and start one rank for each"},
+    {"t", "threads per process of nccl-tests: unsupported; omit it, and start one rank for each"},
+    {"nthreads", "threads per process of nccl-tests: unsupported; omit it, and start one rank for each"},
     {"n", "use --iterations N"},
     {"iters", "use --iterations N"},
     {"w", "use --warmup N"},
@@ -384,21 +384,21 @@ static const struct cli_foreign_option foreign[] = {
     {"d", "use --type TYPE"},
     {"datatype", "use --type TYPE"},
     {"r", "use --root RANK"},
-    {"c", "each result is checked; omit it"},
-    {"check", "each result is checked; omit it"},
-    {"i", "sizes grow by a factor; use -f"},
-    {"stepbytes", "sizes grow by a factor; use -f"},
+    {"c", "results are always checked; omit it"},
+    {"check", "results are always checked; omit it"},
+    {"i", "step of nccl-tests: unsupported; use a factor, -f"},
+    {"stepbytes", "step of nccl-tests: unsupported; use a factor, -f"},
     {"stepfactor", "use --factor"},
     {"minbytes", "use --begin"},
     {"maxbytes", "use --end"},
-    {"z", "of nccl-tests, and of no effect here; omit it"},
-    {"blocking", "of nccl-tests, and of no effect here; omit it"},
-    {"p", "of nccl-tests, and of no effect here; omit it"},
-    {"parallel_init", "of nccl-tests, and of no effect here; omit it"},
-    {"m", "of nccl-tests, and of no effect here; omit it"},
-    {"agg_iters", "of nccl-tests, and of no effect here; omit it"},
-    {"G", "CUDA graphs, of nccl-tests; omit it"},
-    {"cudagraph", "CUDA graphs, of nccl-tests; omit it"},
+    {"z", "option of nccl-tests without effect; omit it"},
+    {"blocking", "option of nccl-tests without effect; omit it"},
+    {"p", "option of nccl-tests without effect; omit it"},
+    {"parallel_init", "option of nccl-tests without effect; omit it"},
+    {"m", "option of nccl-tests without effect; omit it"},
+    {"agg_iters", "option of nccl-tests without effect; omit it"},
+    {"G", "CUDA graphs of nccl-tests: unsupported; omit it"},
+    {"cudagraph", "CUDA graphs of nccl-tests: unsupported; omit it"},
     {NULL, NULL},
 };
 
@@ -441,14 +441,14 @@ static int check_partial(const struct settings *settings)
     if (!cli_group_is_partial(&settings->group))
         return CLI_PROCEED;
     if (!known)
-        return cli_misused("%s: not with bounded, which delivers parts of messages (allreduce, "
-                           "reduce-scatter, allgather, broadcast; or another scheme)",
+        return cli_misused("%s: unsupported with bounded (use allreduce, reduce-scatter, allgather or "
+                           "broadcast, or another scheme)",
                            sweep->kind->name);
     bool is_float = sweep->type == LH_F32 || sweep->type == LH_F16 || sweep->type == LH_BF16;
     if (sweep->kind->reduces && (!adds || !is_float))
-        return cli_misused(
-            "--op %s, --type %s: with bounded only sum and avg of f32, f16, bf16 (or another scheme)",
-            lh_reduction_name(sweep->reduction), lh_type_name(sweep->type));
+        return cli_misused("--op %s, --type %s: unsupported with bounded (use sum or avg of f32, f16 or "
+                           "bf16, or another scheme)",
+                           lh_reduction_name(sweep->reduction), lh_type_name(sweep->type));
     return CLI_PROCEED;
 }
 
@@ -533,22 +533,20 @@ int cli_collective(int argc, char **argv)
     const struct cli_option own[] = {
         {"begin", "SIZE", "first size; a bare K, M or G is a power of 1024, as in nccl-tests (8MiB)",
          &sweep->begin_bytes, CLI_BINARY, 'b', .min = 1, .max = SIZE_MAX_BYTES},
-        {"end", "SIZE", "last size at most; units as of --begin (the first)", &sweep->end_bytes, CLI_BINARY,
+        {"end", "SIZE", "maximum size; units as for --begin (the first)", &sweep->end_bytes, CLI_BINARY,
          'e', .min = 1, .max = SIZE_MAX_BYTES},
-        {"factor", "N", "from one size to the next (2)", &sweep->factor, CLI_COUNT, 'f', .min = 2,
-         .max = 1024},
-        {"schedule", "NAME",
-         "who sends what to whom: ring, halving-doubling, ... (chosen by size and ranks)", &sweep->schedule,
-         .kind = CLI_TEXT},
-        {"type", "TYPE", "of elements: f32, f64, f16, bf16, i32, i64, u8 (f32)", &settings.type,
+        {"factor", "N", "factor between sizes (2)", &sweep->factor, CLI_COUNT, 'f', .min = 2, .max = 1024},
+        {"schedule", "NAME", "schedule: ring, halving-doubling, ... (chosen by size and ranks)",
+         &sweep->schedule, .kind = CLI_TEXT},
+        {"type", "TYPE", "type of elements: f32, f64, f16, bf16, i32, i64, u8 (f32)", &settings.type,
          .kind = CLI_TEXT},
         {"op", "NAME", "reduction: sum, prod, min, max, avg (sum)", &settings.reduction, .kind = CLI_TEXT},
-        {"root", "RANK", "of reduce, broadcast, gather(v), scatter(v) (0)", &sweep->root,
+        {"root", "RANK", "root of reduce, broadcast, gather(v), scatter(v) (0)", &sweep->root,
          .kind = CLI_COUNT},
         {"iterations", "N", "measured operations of each size (20)", &sweep->iterations, .kind = CLI_COUNT,
          .min = 1, .max = CLI_COLLECTIVE_ITERATIONS_MAX},
-        {"warmup", "N", "unmeasured operations before; one is always (5)", &sweep->warmup,
-         .kind = CLI_COUNT, .max = CLI_COLLECTIVE_ITERATIONS_MAX},
+        {"warmup", "N", "unmeasured operations before, at least one (5)", &sweep->warmup, .kind = CLI_COUNT,
+         .max = CLI_COLLECTIVE_ITERATIONS_MAX},
         {"measure", NULL, "measure the paths first, and order the ranks by them", &sweep->measure,
          .kind = CLI_FLAG},
         {"json", "FILE", "write results to FILE; - is standard output", &sweep->json, .kind = CLI_TEXT},
@@ -557,14 +555,13 @@ int cli_collective(int argc, char **argv)
     const struct cli_usage usage = {
         .command = "collective",
         .operands = "NAME",
-        .about = "Measures a collective of all ranks that a launcher has started, and checks each element "
-                 "of its "
+        .about = "Measures a collective of all ranks started by a launcher, and checks each element of its "
                  "result.\nNAME: allreduce, reduce, broadcast, allgather, reduce-scatter, gather, scatter, "
                  "alltoall, barrier; gatherv, scatterv, alltoallv, with parts of 1 to n counts.",
-        .more = "Start it with longhaul run -n 4 -- longhaul collective allreduce; or with mpirun, srun, "
-                "torchrun.\n"
-                "Columns are those of nccl-tests, and what a bounded scheme left missing. Exit status 1 "
-                "also when a result is wrong.",
+        .more = "Start it with: longhaul run -n 4 -- longhaul collective allreduce; or with mpirun, srun "
+                "or torchrun.\n"
+                "Columns are those of nccl-tests, and the missing share with a bounded scheme. A wrong "
+                "result gives exit status 1.",
         .groups = {own, settings.group.options},
         .foreign = foreign,
         .operands_min = 1,

@@ -249,7 +249,7 @@ static void print_others(const struct cli_demo_report *report)
     if (others < OTHERS_SHARE || report->worst_factor < GOOD_FACTOR)
         return;
     print_label("note");
-    printf("other programs used %.0f %% of the CPUs meanwhile; expect better times on an idle machine\n",
+    printf("other programs used %.0f %% of the CPUs; expect better times on an idle machine\n",
            100 * others);
 }
 
@@ -258,7 +258,7 @@ static void print_deadlines(const struct cli_demo_report *report)
     if (!report->deadlines)
         return;
     print_label("% ok");
-    printf("that share came by the deadline, byte for byte what was sent; the rest is missing\n");
+    printf("that share arrived by the deadline, verified byte for byte; the rest is missing\n");
 }
 
 /* Where the number that everybody looks for is from, or why it is not there, and how to get it. */
@@ -407,7 +407,7 @@ static void cli_demo_short_end(const struct cli_demo_short *table)
     printf("  Selective repeat (sr) retransmits lost packets: %s each, hidden only in long "
            "messages.\n"
            "  Erasure codes (ec) send parity in advance: 25 %% more bytes, no retransmission.\n"
-           "  Bounded completion (bounded) retransmits nothing: what is lost is missing.\n\n",
+           "  Bounded completion (bounded) retransmits nothing: lost data are missing.\n\n",
            lh_format_time(rtt_s, rtt, sizeof rtt));
 }
 

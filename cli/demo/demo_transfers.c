@@ -482,7 +482,7 @@ static bool link_fits(const struct lh_link_spec *link, struct cli_demo_outcome *
         reason = "its path needs a rate of at most 5 Gbit/s";
     else if (link->jitter_ns || link->burst_packets > 1 || link->reorder > 0 || link->duplicate > 0 ||
              link->corrupt > 0)
-        reason = "its path has a rate, a delay and random loss, and nothing else";
+        reason = "its path supports only a rate, a delay and random loss";
     if (reason)
         snprintf(outcome->error, sizeof outcome->error, "%s", reason);
     return !reason;

@@ -276,7 +276,7 @@ static bool verify(struct transfer *t)
     if (!agree(t, CLI_FILE_DIGEST, &mine))
         return false;
     if (t->failed_rank != LH_NO_RANK)
-        return agreed_fault(t, t->failed_rank, "failed, and gave no reason");
+        return agreed_fault(t, t->failed_rank, "failed without a reason");
     for (uint32_t rank = 1; rank < t->ranks; rank++)
         if (memcmp(t->all[rank].digest, t->all[0].digest, CLI_DIGEST_BYTES) != 0) {
             t->incoming.partial.blocks_recorded = 0; /* what is recorded may be wrong, too */
@@ -445,7 +445,7 @@ static int run_group(struct settings *settings, struct report *report, struct lh
         return status;
     cli_stop_at_once(false);
     if (lh_group_size(*group) == 1)
-        status = cli_misused("1 rank: no receiver (start two ranks or more)");
+        status = cli_misused("1 rank: no receiver (start at least two ranks)");
     else
         status = cli_transfer(&settings->transfer, *group, report ? &report->source : NULL, &done);
     if (status == CLI_EXIT_OK && report)
@@ -523,7 +523,7 @@ static int check_launched(const char *host)
         return cli_misused("missing HOST (usage: longhaul distribute FILE HOST...; or start the ranks with "
                            "longhaul run, mpirun, srun or torchrun)");
     if (launched && host)
-        return cli_misused("%s: a launcher has started this process, and has the hosts (omit HOST)", host);
+        return cli_misused("%s: unused, since a launcher has started this process (omit HOST)", host);
     return CLI_PROCEED;
 }
 
@@ -549,16 +549,15 @@ int cli_distribute(int argc, char **argv)
     struct cli_incoming_options *incoming = &settings.transfer.incoming;
     struct cli_operands operands;
     const struct cli_option own[] = {
-        {"output", "DIR", "folder for the file at each rank but 0; %r in it is the rank (.)",
+        {"output", "DIR", "folder for the file at all ranks except 0; %r stands for the rank (.)",
          &incoming->output, .kind = CLI_TEXT, .letter = 'o'},
         {"force", NULL, "replace existing files", &incoming->force, .kind = CLI_FLAG},
         {"dotfiles", NULL, "accept names that begin with a dot, such as .profile", &incoming->dotfiles,
          .kind = CLI_FLAG},
-        {"resume", NULL, "continue where an interrupted try ended, and keep this one resumable",
-         &incoming->resume, .kind = CLI_FLAG},
+        {"resume", NULL, "continue an interrupted transfer, and keep this one resumable", &incoming->resume,
+         .kind = CLI_FLAG},
         {"schedule", "NAME",
-         "who sends what to whom: hybrid, binomial-pipeline, chain, ... (hybrid between sites, else "
-         "binomial-pipeline)",
+         "schedule: hybrid, binomial-pipeline, chain, ... (hybrid between sites, else binomial-pipeline)",
          &settings.transfer.schedule, .kind = CLI_TEXT},
         {"rsh", "COMMAND", "remote shell that starts the command on each HOST (ssh)", &settings.shell,
          .kind = CLI_TEXT},
@@ -569,11 +568,9 @@ int cli_distribute(int argc, char **argv)
     const struct cli_usage usage = {
         .command = "distribute",
         .operands = "FILE [HOST...]",
-        .about =
-            "Sends a file to many machines: to each HOST, where ssh starts the same command; or from rank "
-            "0 "
-            "to all\nother ranks that a launcher has started. At each it appears once it is complete, on "
-            "disk and verified by\nits digest.",
+        .about = "Sends a file to many machines: to each HOST, where ssh starts the same command; or from "
+                 "rank 0 to all\nother ranks started by a launcher. The file appears at a rank once it is "
+                 "complete, on disk and verified\nby its digest.",
         .more =
             "longhaul distribute model.bin a b user@c -o /data\n"
             "mpirun --host a:1,b:1,c:1 longhaul distribute model.bin -o /data\n"

@@ -127,7 +127,7 @@ bool cli_exchange_announce(struct lh_group *group, enum cli_file_kind kind,
         return cli_exchange_call_failed(group, fault);
     if (!cli_exchange_await(group, op, fault))
         return false;
-    return get_record(record, kind, message) || fault_of(fault, 0, "sent a message that is not valid");
+    return get_record(record, kind, message) || fault_of(fault, 0, "sent an invalid message");
 }
 
 bool cli_exchange_gather(struct lh_group *group, enum cli_file_kind kind,
@@ -149,7 +149,7 @@ bool cli_exchange_gather(struct lh_group *group, enum cli_file_kind kind,
     bool right = cli_exchange_await(group, op, fault);
     for (uint32_t rank = 0; rank < ranks && right; rank++)
         right = get_record(records + (size_t)rank * RECORD_BYTES, kind, &all[rank]) ||
-                fault_of(fault, rank, "sent a message that is not valid");
+                fault_of(fault, rank, "sent an invalid message");
     free(records);
     return right;
 }
@@ -323,10 +323,10 @@ static bool partial_failed(struct cli_incoming *incoming)
     case CLI_PARTIAL_EXISTS:
         return give_reason(incoming, "%s (--force replaces it)", reason);
     case CLI_PARTIAL_IN_USE:
-        return give_reason(incoming,
-                           "%s (ranks on one machine need folders of their own: --output 'DIR/%%r', %%r "
-                           "is the rank)",
-                           reason);
+        return give_reason(
+            incoming,
+            "%s (ranks on one machine need different folders: --output 'DIR/%%r', %%r stands for the rank)",
+            reason);
     case CLI_PARTIAL_NO_SPACE:
         return give_reason(incoming, "%s: %s", incoming->path, reason);
     case CLI_PARTIAL_OTHER:
@@ -377,7 +377,7 @@ static bool check_offer(struct cli_incoming *incoming, const struct cli_file_mes
     if (wrong)
         return give_reason(incoming, "the name %s", wrong);
     if (cli_file_attributes_decode(offer->digest, &incoming->attributes))
-        return give_reason(incoming, "the file's attributes are not valid");
+        return give_reason(incoming, "invalid file attributes");
     if (offer->text[0] == '.' && !incoming->options->dotfiles)
         return give_reason(incoming, "name begins with a dot (--dotfiles accepts such names)");
     return true;

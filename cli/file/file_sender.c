@@ -123,7 +123,7 @@ bool cli_source_unchanged(struct cli_source *source)
 
 /* Sends one file over a connection, until the peer confirms that it is in place. */
 
-#define CONTINUE " (longhaul recv --resume and send --resume continue with what the receiver still has)"
+#define CONTINUE " (longhaul recv --resume and send --resume continue with the data that the receiver kept)"
 
 /* One file being sent. Steps return false when the transfer ends, with the reason set. */
 struct delivery {

@@ -54,7 +54,7 @@ static const char *congestion_help(char out[static CLI_RELIABILITY_HELP_MAX])
         used += (size_t)snprintf(out + used, CLI_RELIABILITY_HELP_MAX - used, " %s,", (*c)->name);
     if (used < CLI_RELIABILITY_HELP_MAX)
         snprintf(out + used - 1, CLI_RELIABILITY_HELP_MAX - used + 1,
-                 " (fixed where the rate or a link's is given, else bbr)");
+                 " (fixed if a rate is given, else bbr)");
     return out;
 }
 
@@ -75,7 +75,7 @@ static struct cli_option *add_connecting(struct cli_option *next, struct cli_con
                       "emulated link, in both directions; example: rtt=25ms,rate=10Gbit,loss=1e-4 (none)",
                       &attr->link, .kind = CLI_LINK});
     next = add(next, (struct cli_option){
-                         "rate", "RATE", "the path's rate: pace of what is sent (found by the controller)",
+                         "rate", "RATE", "the path's rate, and pace of packets (found by the controller)",
                          &attr->rate_bps, .kind = CLI_RATE, .min = 1, .max = CLI_RATE_MAX_BPS});
     next = add(next, (struct cli_option){"wait", "TIME",
                                          "connection timeout (10s, extended while the receiver is busy)",
@@ -88,7 +88,7 @@ static struct cli_option *add_congestion(struct cli_option *next, struct cli_con
 {
     next = add(next, (struct cli_option){"congestion", "NAME", congestion_help(connection->congestion_help),
                                          &connection->attr.congestion, .kind = CLI_CONGESTION});
-    return add(next, (struct cli_option){"max-rate", "RATE", "sending rate never to be exceeded (none)",
+    return add(next, (struct cli_option){"max-rate", "RATE", "maximum sending rate (none)",
                                          &connection->attr.rate_max_bps, .kind = CLI_RATE, .min = 1,
                                          .max = CLI_RATE_MAX_BPS});
 }

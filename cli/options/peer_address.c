@@ -288,8 +288,8 @@ int cli_listening_failed(const struct cli_address *address, int code)
         int error;
         const char *remedy;
     } remedies[] = {
-        {EADDRINUSE, "another process listens there; use another port, or port 0 for a free one"},
-        {EADDRNOTAVAIL, "this machine has no such address; use one of its own, or :PORT for all"},
+        {EADDRINUSE, "another process uses this port; use another port, or port 0 for a free one"},
+        {EADDRNOTAVAIL, "not an address of this machine; use one of its addresses, or :PORT for all"},
         {EACCES, "no permission for this port; use one from 1024 on"},
     };
     const char *reason = lh_last_error();

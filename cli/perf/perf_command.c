@@ -674,7 +674,7 @@ int cli_perf(int argc, char **argv)
          .min = 1, .max = CLI_PERF_MESSAGES_MAX / 2},
         {"warmup", "N", "unmeasured messages before (2)", &order->warmup, .kind = CLI_COUNT,
          .max = CLI_PERF_MESSAGES_MAX / 2},
-        {"in-flight", "N", "outstanding messages; 1 measures each by itself (1)", &order->in_flight,
+        {"in-flight", "N", "outstanding messages; with 1 they do not overlap (1)", &order->in_flight,
          .kind = CLI_COUNT, .min = 1, .max = CLI_PERF_IN_FLIGHT_MAX},
         {"json", "FILE", "write results and all counters to FILE; - is standard output", &order->json,
          .kind = CLI_TEXT},

@@ -239,23 +239,23 @@ int cli_plan_collective(int argc, char **argv)
     const struct cli_option options[] = {
         {"collective", "NAME", "allreduce, allgather, reduce-scatter, alltoall, broadcast, ...",
          &question->collective, .kind = CLI_TEXT},
-        {"schedule", "NAME", "this one alone (all of the collective)", &question->schedule,
+        {"schedule", "NAME", "only this schedule (all of the collective)", &question->schedule,
          .kind = CLI_TEXT},
         {"ranks", "N", "number of ranks (2)", &question->ranks, .kind = CLI_COUNT, .min = 2, .max = 1024},
-        {"sites", "N", "sites with as many ranks each (1)", &question->sites, .kind = CLI_COUNT, .min = 1,
-         .max = 1024},
-        {"size", "SIZE", "data of a rank (not of a barrier); example: 64MiB", &question->bytes,
+        {"sites", "N", "number of sites, with equal numbers of ranks (1)", &question->sites,
+         .kind = CLI_COUNT, .min = 1, .max = 1024},
+        {"size", "SIZE", "data of a rank (a barrier has none); example: 64MiB", &question->bytes,
          .kind = CLI_SIZE, .min = 1},
-        {"block", "SIZE", "maximum of a message (256KiB)", &question->block_bytes, .kind = CLI_SIZE,
+        {"block", "SIZE", "maximum message size (256KiB)", &question->block_bytes, .kind = CLI_SIZE,
          .min = 16384, .max = UINT64_C(1) << 31},
-        {"bandwidth", "RATE", "of the link between two sites; with one site, of a rank",
+        {"bandwidth", "RATE", "rate of the link between two sites; with one site, of a rank",
          &settings.bandwidth_bps, .kind = CLI_RATE, .min = 1},
-        {"rtt", "TIME", "round trip of that link; example: 25ms", &settings.rtt_ns, .kind = CLI_TIME,
-         .min = 1},
-        {"loss", "SHARE", "of its packets; example: 1e-3 (0)", &settings.loss, .kind = CLI_TEXT},
+        {"rtt", "TIME", "round trip of the link between two sites; example: 25ms", &settings.rtt_ns,
+         .kind = CLI_TIME, .min = 1},
+        {"loss", "SHARE", "loss ratio of packets; example: 1e-3 (0)", &settings.loss, .kind = CLI_TEXT},
         {"burst", "N", "mean burst length of losses, in packets (independent losses)", &settings.burst,
          .kind = CLI_TEXT},
-        {"inside-bandwidth", "RATE", "of a rank, inside a site (10Gbit)", &settings.inside_bps,
+        {"inside-bandwidth", "RATE", "rate of a rank inside a site (10Gbit)", &settings.inside_bps,
          .kind = CLI_RATE, .min = 1},
         {"inside-rtt", "TIME", "round trip inside a site (50us)", &settings.inside_rtt_ns, .kind = CLI_TIME,
          .min = 1},
@@ -267,9 +267,8 @@ int cli_plan_collective(int argc, char **argv)
     const struct cli_usage usage = {
         .command = "plan --collective NAME",
         .operands = "--ranks N --sites N --size SIZE --bandwidth RATE --rtt TIME --loss SHARE",
-        .about =
-            "Recommends a schedule, the size of its blocks and reliability schemes for a collective, by\n"
-            "the schedules themselves and the model of the schemes (nothing is sent).",
+        .about = "Recommends a schedule, its block size and reliability schemes for a collective, by the "
+                 "model\n(nothing is sent).",
         .groups = {options},
     };
     int status = cli_options_parse(&usage, argc, argv, &operands);

@@ -49,7 +49,7 @@ static int carry_out(const struct cli_plan_order *order)
 static int draw_figures(const char *folder, int argc)
 {
     if (argc > 3)
-        return cli_misused("--figures %s: not with other options", folder);
+        return cli_misused("--figures %s: excludes other options (use it alone)", folder);
     int status = cli_paper_figures_draw(folder);
     return status == CLI_PROCEED ? CLI_EXIT_OK : status;
 }
@@ -75,11 +75,11 @@ static const char *schemes_help(char out[static CLI_PLAN_SCHEMES_HELP_MAX])
 static void list_link(struct cli_plan_settings *settings, struct cli_option out[static OPTIONS_MAX])
 {
     const struct cli_option table[] = {
-        {"bandwidth", "RATE", "of the link, for instance 400Gbit", &settings->bandwidth_bps,
+        {"bandwidth", "RATE", "rate of the link; example: 400Gbit", &settings->bandwidth_bps,
          .kind = CLI_RATE, .min = 1},
         {"rtt", "TIME", "round trip of the link; example: 25ms", &settings->rtt_ns, .kind = CLI_TIME,
          .min = 1},
-        {"distance", "KM", "instead of --rtt: 2500km is 25ms, at 5 us a km one way", &settings->distance,
+        {"distance", "KM", "instead of --rtt: 2500km is 25ms, at 5 us per km one way", &settings->distance,
          .kind = CLI_TEXT},
         {"loss", "LIST", "loss ratio: 1e-5, a list 0,1e-4,1%, or decades 1e-6..1e-2", &settings->loss,
          .kind = CLI_TEXT},
@@ -88,7 +88,7 @@ static void list_link(struct cli_plan_settings *settings, struct cli_option out[
         {"burst", "N", "mean burst length of losses, in packets (independent losses)", &settings->burst,
          .kind = CLI_TEXT},
         {"worst", NULL, "one plan, for the highest of several losses", &settings->worst, .kind = CLI_FLAG},
-        {"link-file", "FILE", "JSON of longhaul probe: defaults of the link; plans for its highest loss",
+        {"link-file", "FILE", "JSON of longhaul probe: defaults for the link; plans for its highest loss",
          &settings->link_file, .kind = CLI_TEXT},
         {"mtu", "SIZE", "payload of a packet (4KiB)", &settings->mtu_bytes, CLI_SIZE32, 0, true, 256,
          4 * CLI_KIB},
@@ -114,7 +114,7 @@ static void list_own(struct cli_plan_settings *settings, struct cli_option out[s
         {"max-overhead", "SHARE", "maximum overhead; example: 25% (no limit)", &settings->max_overhead,
          .kind = CLI_TEXT},
         {"allow-loss", "SHARE",
-         "share of a message that may be missing: bounded completion that keeps to it",
+         "share of a message that may be missing: also recommends bounded completion",
          &settings->allow_loss, .kind = CLI_TEXT},
         {"cores", "N", "maximum cores for encoding (no limit)", &settings->cores, .kind = CLI_COUNT,
          .max = 65536},
@@ -127,8 +127,7 @@ static void list_own(struct cli_plan_settings *settings, struct cli_option out[s
          &settings->order.map, .kind = CLI_FLAG},
         {"output", "FILE", "with --map: picture, FILE.svg or FILE.png", &settings->order.output,
          .kind = CLI_TEXT},
-        {"figures", "DIR",
-         "alone: figures of the SDR-RDMA paper, computed by the model, as data and pictures",
+        {"figures", "DIR", "figures of the SDR-RDMA paper, computed by the model, as data and pictures",
          &settings->figures, .kind = CLI_TEXT},
         {"json", "FILE", "write results to FILE; - is standard output", &settings->order.json,
          .kind = CLI_TEXT},
@@ -136,7 +135,7 @@ static void list_own(struct cli_plan_settings *settings, struct cli_option out[s
          &settings->flow_control, .kind = CLI_FLAG},
         {"collective", "NAME", "schedule of a collective; see 'plan --collective NAME --help'",
          &settings->collective, .kind = CLI_TEXT},
-        {"nic", NULL, "what a transport costs a NIC; see 'plan --nic --help'", &settings->nic,
+        {"nic", NULL, "cost of a transport in a NIC; see 'plan --nic --help'", &settings->nic,
          .kind = CLI_FLAG},
         {.name = NULL},
     };
@@ -171,7 +170,7 @@ int cli_plan(int argc, char **argv)
         .operands = "--bandwidth RATE --rtt TIME --loss LIST --size SIZES",
         .about = "Recommends a reliability scheme for a link, with its cost and the reason, by the model "
                  "(nothing is\n"
-                 "sent). Several losses or sizes give a row each.",
+                 "sent). With several losses or sizes, each combination gets one row.",
         .groups = {link, own},
     };
     if (is_asked(argc, argv, "--flow-control"))

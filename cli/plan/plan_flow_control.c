@@ -192,7 +192,7 @@ static void put_refusals(const struct cli_flow_order *order,
                          struct cli_flow_method methods[CLI_FLOW_METHODS])
 {
     static const char *const causes[CLI_FLOW_METHODS] = {
-        [WAY_PFC] = "all of it is headroom",
+        [WAY_PFC] = "the whole buffer is headroom",
         [WAY_BIFROST] = "H is a BDP, two slots and a quantum",
         [WAY_CREDITS] = "less than a packet",
         [WAY_SWING] = "less than a packet",
@@ -331,7 +331,7 @@ static void print_all(const struct cli_flow_order *order, const struct lh_flow_n
         printf("  %-8s  %s\n", methods[i].name, methods[i].risk);
     printf(
         "\n  Lost signal: bytes beyond the buffer after one lost pause; with PFC and SWING if pauses are\n"
-        "  refreshed before they end, else all that the sender has.\n");
+        "  refreshed before they end, else all data of the sender.\n");
     if (order->buffer_bytes) {
         lh_format_size(order->buffer_bytes, bdp, sizeof bdp);
         printf("  With %s, worst case: lost when the output stops, idle when it resumes; rate: share of a "
@@ -426,7 +426,7 @@ int cli_plan_flow(int argc, char **argv)
         {"bandwidth", "RATE", "rate of the link; example: 400Gbit", &order.link.rate_bps, .kind = CLI_RATE,
          .min = 1},
         {"rtt", "TIME", "round trip of the link; example: 6ms", &rtt_ns, .kind = CLI_TIME, .min = 1},
-        {"distance", "KM", "instead of --rtt: 600km is 6ms, at 5 us a km one way", &distance,
+        {"distance", "KM", "instead of --rtt: 600km is 6ms, at 5 us per km one way", &distance,
          .kind = CLI_TEXT},
         {"packet", "SIZE", "maximum packet on the wire, with headers (4174)", &order.link.mtu_bytes,
          .kind = CLI_SIZE32, .min = 1, .max = 65535},
@@ -437,7 +437,7 @@ int cli_plan_flow(int argc, char **argv)
         {"guard", "N",
          "Bifrost: the sender stops after N slots without a frame (no overflow by lost frames)",
          &order.guard_slots, .kind = CLI_COUNT, .min = 1, .max = 1000},
-        {"drift", "TIME", "growth of the one-way delay; buffers are for the longest", &order.drift_ns,
+        {"drift", "TIME", "growth of the one-way delay; buffers are for the longest delay", &order.drift_ns,
          .kind = CLI_TIME, .min = 1},
         {"buffer", "SIZE", "available buffer: shows loss, idle time and rate with it", &order.buffer_bytes,
          .kind = CLI_SIZE, .min = 1},
@@ -447,9 +447,8 @@ int cli_plan_flow(int argc, char **argv)
     const struct cli_usage usage = {
         .command = "plan --flow-control",
         .operands = "--bandwidth RATE --distance KM",
-        .about =
-            "Computes the buffer that each kind of flow control needs at the far end of a link, for one\n"
-            "priority, for no loss and no idle link; and its risks.",
+        .about = "Computes the buffer that each kind of flow control needs at the far end of a link, for "
+                 "one\npriority, to lose no packet and never idle the link; and its risks.",
         .groups = {options},
     };
     int status = cli_options_parse(&usage, argc, argv, &operands);

@@ -86,9 +86,9 @@ static int check_script(const char *path, const struct cli_folder *folder, const
     snprintf(whole, sizeof whole, "%s/%s", folder->path, script);
     if (cli_gnuplot_is_script(whole))
         return CLI_PROCEED;
-    return cli_misused("--output %s: writes the script %s, too, which exists and is not of longhaul (use "
-                       "another name)",
-                       path, script);
+    return cli_misused(
+        "--output %s: its script %s would replace a file that is not longhaul's (use another name)", path,
+        script);
 }
 
 /* Whether the name of the picture has a known format, and its script is in nobody's way: CLI_PROCEED, or
@@ -323,7 +323,7 @@ static void print_speedups(const struct cli_plan_order *order, const struct cli_
 
 static void print_uses(const struct cli_plan_order *order, const struct cli_plan_cells *cells)
 {
-    printf("\n" INDENT "Best scheme of those that the planner considers (k+m of erasure codes):\n\n");
+    printf("\n" INDENT "Best scheme (k+m of erasure codes):\n\n");
     for (unsigned size = cells->sizes; size-- > 0;) {
         print_size(order, size);
         for (unsigned loss = 0; loss < cells->losses; loss++) {

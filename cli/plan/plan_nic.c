@@ -212,7 +212,7 @@ int cli_plan_nic(int argc, char **argv)
     bool asked = false;
     struct cli_operands operands;
     const struct cli_option options[] = {
-        {"nic", NULL, "what the reliability of a transport costs a NIC", &asked, .kind = CLI_FLAG},
+        {"nic", NULL, "cost of a transport in a NIC", &asked, .kind = CLI_FLAG},
         {"sram", "SIZE", "memory of the NIC for queue pairs (4MiB)", &order.sram_bytes, .kind = CLI_SIZE,
          .min = 1024, .max = (uint64_t)1 << 40},
         {"json", "FILE", "write results to FILE; - is standard output", &order.json, .kind = CLI_TEXT},
@@ -221,9 +221,8 @@ int cli_plan_nic(int argc, char **argv)
     const struct cli_usage usage = {
         .command = "plan --nic",
         .operands = "",
-        .about =
-            "Computes the number of queue pairs and nodes that a NIC's memory carries for each transport,\n"
-            "and the time between failures of a cluster; beside what the papers print.",
+        .about = "Computes the number of queue pairs and nodes that fit a NIC's memory for each transport, "
+                 "and the\ntime between failures of a cluster; compared with the papers.",
         .groups = {options},
     };
     int status = cli_options_parse(&usage, argc, argv, &operands);

@@ -163,7 +163,7 @@ char *cli_plan_deadline_format(const struct cli_plan_order *order, const struct 
     char scheme[LH_MODEL_SCHEME_TEXT_MAX], rare[64] = "", whole[32];
     if (!cli_plan_deadline_found(point)) {
         snprintf(out, CLI_PLAN_DEADLINE_MAX,
-                 "* bounded would leave more than %.3g %% missing, with each code within the limits.\n",
+                 "* bounded would leave more than %.3g %% missing with every code within the limits.\n",
                  100 * order->allow_loss);
         return out;
     }

@@ -214,8 +214,8 @@ void cli_plan_table(const struct cli_plan_order *order, const struct cli_plan_po
     if (means_differ(point))
         print_sentences(
             point->question.timing == LH_MODEL_TIMING_PAPER
-                ? "formula: the mean by the SDR-RDMA paper, which retransmits all of a failed submessage. "
-                  "Other columns: "
+                ? "formula: the mean by the SDR-RDMA paper, which retransmits a failed submessage "
+                  "completely. Other columns: "
                   "the paper's timing with Longhaul's repair.\n"
                 : "formula: the mean by the SDR-RDMA paper. Other columns: the protocol as implemented.\n");
     putchar('\n');
@@ -290,7 +290,7 @@ int cli_plan_sweep(const struct cli_plan_order *order)
         }
     if (status == CLI_PROCEED) {
         cli_table_rule(&table);
-        printf(INDENT "Times: %s. A single size and loss shows all schemes, and the reason.\n", order->by);
+        printf(INDENT "Times: %s. A single size and loss shows all schemes and the reason.\n", order->by);
         if (!isnan(order->loss_low))
             printf(INDENT "Planned for the highest loss%s.\n",
                    order->measured ? ", the upper bound of the measurement" : "");

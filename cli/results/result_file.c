@@ -290,7 +290,7 @@ int cli_folder_mark(const struct cli_folder *folder)
     FILE *file = cli_folder_is_marked(folder) ? NULL : cli_folder_open(folder, MARK);
     if (!file)
         return cli_folder_is_marked(folder) ? CLI_PROCEED : CLI_EXIT_FAILED;
-    fputs("Results of longhaul: the next run replaces and removes the files of its names in this folder.\n",
+    fputs("Results of longhaul: the next run replaces and removes files with its names in this folder.\n",
           file);
     return cli_folder_close(folder, MARK, file);
 }
@@ -308,7 +308,7 @@ int cli_folder_vacant(const struct cli_folder *folder, const char *what, const c
     if (lstat(path, &found))
         return CLI_PROCEED;
     return cli_misused(
-        "%s%s: not a folder of results, and contains %s (name another folder, or remove that)", what,
+        "%s%s: not a folder of results, but contains %s (use another folder, or remove the file)", what,
         folder->path, name);
 }
 

@@ -54,10 +54,9 @@ int cli_run(int argc, char **argv)
     const struct cli_option own[] = {
         {"ranks", "N", "number of processes", &job.ranks, .kind = CLI_COUNT, .letter = 'n', .min = 1,
          .max = CLI_RUN_RANKS_MAX},
-        {"sites", "N", "number of sites, to each a block of ranks (1)", &job.sites, .kind = CLI_COUNT,
-         .min = 1, .max = CLI_RUN_RANKS_MAX},
-        {"link", "LINK",
-         "link emulated between each two ranks of different sites, in each direction (none)", &link,
+        {"sites", "N", "number of sites, each a block of consecutive ranks (1)", &job.sites,
+         .kind = CLI_COUNT, .min = 1, .max = CLI_RUN_RANKS_MAX},
+        {"link", "LINK", "link emulated between ranks of different sites, in each direction (none)", &link,
          .kind = CLI_LINK},
         {"label", NULL, "begin each line of output with [RANK]", &label, .kind = CLI_FLAG, .letter = 'l'},
         {.name = NULL},
@@ -66,19 +65,19 @@ int cli_run(int argc, char **argv)
         {"np", "use -n N"},
         {"nproc_per_node", "use -n N"},
         {"nproc-per-node", "use -n N"},
-        {"H", "starts ranks on this machine alone; on several: mpirun, srun, torchrun"},
-        {"host", "starts ranks on this machine alone; on several: mpirun, srun, torchrun"},
-        {"hostfile", "starts ranks on this machine alone; on several: mpirun, srun, torchrun"},
+        {"H", "starts ranks on this machine only; for several: mpirun, srun, torchrun"},
+        {"host", "starts ranks on this machine only; for several: mpirun, srun, torchrun"},
+        {"hostfile", "starts ranks on this machine only; for several: mpirun, srun, torchrun"},
         {NULL, NULL},
     };
     const struct cli_usage usage = {
         .command = "run",
         .operands = "-n N [OPTION...] -- COMMAND [ARGUMENT...]",
-        .about =
-            "Starts N ranks of a group on this machine, with the variables of torchrun: RANK, WORLD_SIZE, "
-            "MASTER_ADDR,\nMASTER_PORT and others. Programs create the group with lh_group_create_env().",
-        .more = "When a rank fails, the others are ended, and its exit status is that of this command.\n"
-                "On several machines: mpirun, srun, torchrun.",
+        .about = "Starts N ranks of a group on this machine, with the environment of torchrun: RANK, "
+                 "WORLD_SIZE, MASTER_ADDR,\nMASTER_PORT and others. Programs create the group with "
+                 "lh_group_create_env().",
+        .more = "When a rank fails, the command ends the others, and returns that rank's exit status.\nFor "
+                "several machines use mpirun, srun or torchrun.",
         .groups = {own},
         .foreign = foreign,
         .operands_max = 0,

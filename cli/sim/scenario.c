@@ -275,7 +275,7 @@ const struct cli_figure_info cli_figure_infos[CLI_FIGURES] = {
     [CLI_FIGURE_QUEUE_P99] = {"queue_p99", "queue_p99_bytes", "queue, 99th percentile", CLI_UNIT_BYTES},
     [CLI_FIGURE_VIRTUAL] = {"virtual", "virtual_s", "virtual time", CLI_UNIT_SECONDS},
     [CLI_FIGURE_HOPS] = {"hops", "hops", "packets over links", CLI_UNIT_NONE},
-    [CLI_FIGURE_HOPS_RATE] = {"hops_rate", "hops_per_s", "packets over links, a second", CLI_UNIT_PER_S},
+    [CLI_FIGURE_HOPS_RATE] = {"hops_rate", "hops_per_s", "packets over links, per second", CLI_UNIT_PER_S},
     [CLI_FIGURE_WALL] = {"wall", "wall_s", "run time", CLI_UNIT_SECONDS},
     [CLI_FIGURE_MEMORY] = {"memory", "memory_bytes", "memory", CLI_UNIT_BYTES},
 };

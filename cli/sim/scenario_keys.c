@@ -19,13 +19,13 @@
 #define PS_PER_NS 1000
 
 static const struct lh_netsim_key keys[] = {
-    {"run.until", "time", "none", "virtual time at which the run ends; none: when no event is left"},
+    {"run.until", "time", "none", "virtual end time of the run; none: when no event remains"},
     {"run.variant", "name", "", "the section [variant NAME] that applies; may be swept"},
     {"output.title", "text", "", "title of the pictures; default: name of the file"},
     {"output.period", "time", "10us", "interval between samples of queues and rates"},
     {"output.from", "time", "none",
-     "when the figures jain, share, queue_mean and queue_p99 begin; none: there are none"},
-    {"output.to", "time", "none", "when they end; none: with the run"},
+     "start time of jain, share, queue_mean and queue_p99; none: no such figures"},
+    {"output.to", "time", "none", "end time of these figures; none: the end of the run"},
     {"output.queues", "links", "none", "links whose queue is sampled: leaf0>host*,spine*>leaf0, or all"},
     {"output.rates", "links", "none", "links whose rate is sampled"},
     {"output.pcap", "links", "none", "links whose packets are captured in capture.pcap"},
@@ -35,7 +35,7 @@ static const struct lh_netsim_key keys[] = {
     {"output.classes", "sizes", "10kB,100kB,1MB,10MB",
      "bounds of the classes of flow sizes; none: one class; sites: one class for each pair of sites"},
     {"output.figures", "names", "fct_mean,fct_p99",
-     "up to three, for the picture of a sweep; names are listed below"},
+     "up to three figures for the picture of a sweep; names are listed below"},
 };
 
 #define KEYS (sizeof keys / sizeof keys[0])

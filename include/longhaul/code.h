@@ -1,6 +1,5 @@
 /*
- * code.h - the erasure codes by themselves: encode k data chunks into m parity chunks, and recover lost
- * chunks.
+ * code.h - erasure codes: encode k data chunks into m parity chunks, and recover lost chunks.
  *
  *   LH_CODE_MDS  Reed-Solomon over GF(2^8), k + m <= 255: any k of the k + m chunks give back the data.
  *                Polynomial x^8 + x^4 + x^3 + x^2 + 1 (0x11d). Parity i is the sum over j of c(i, j) * data
@@ -10,9 +9,9 @@
  *   LH_CODE_XOR  parity i is the XOR of the data chunks j with j mod m = i, m <= k. One lost chunk of each
  *                such class can be recovered (SDR-RDMA paper, sections 4.1.2 and 5.1.1, appendix B).
  *
- * All chunks of a call have the same length, any number of bytes, at any alignment. No call except those of
- * lh_encoder allocates or locks, and none fails half way; any thread may call at any time. Calls use up to
- * 96 KiB of stack, for any length.
+ * All chunks of a call have the same length, in bytes; any length and any alignment work. Only the calls of
+ * lh_encoder allocate or lock. A call takes full effect or none. Any thread may call at any time. A call uses
+ * up to 96 KiB of stack, whatever the length.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -39,8 +38,8 @@ struct lh_code {
     uint32_t m; /* parity chunks, at least 1 */
 };
 
-/* Validates a code; all other calls require a valid one. -LH_EINVAL: invalid kind, k or m, or k + m above
- * LH_CODE_CHUNKS_MAX. */
+/* Validates a code; all other calls require a valid one. -LH_EINVAL: kind, k or m is invalid, or k + m
+ * exceeds LH_CODE_CHUNKS_MAX. */
 LH_API int lh_code_check(const struct lh_code *code);
 
 /* Encodes parity[0 … m - 1] from data[0 … k - 1], each `bytes` long. Parity must not overlap data. */
@@ -50,17 +49,19 @@ LH_API void lh_encode(const struct lh_code *code, const void *const *data, void 
 LH_API void lh_encode_rows(const struct lh_code *code, uint32_t first_row, uint32_t rows,
                            const void *const *data, void *const *parity, size_t bytes);
 
-/* Whether the data can be recovered. present: k + m bytes, data first; non-zero: the chunk is present. */
+/* Returns whether the data can be recovered. present: k + m bytes, data first; non-zero: the chunk is
+ * present. */
 LH_API bool lh_recoverable(const struct lh_code *code, const uint8_t *present);
-/* Recovers the missing data chunks in place; the others are only read (missing parity may be NULL).
- * -LH_EUNRECOVERABLE, without effect. */
+/* Recovers the missing data chunks in place, and only reads the others (missing parity may be NULL).
+ * -LH_EUNRECOVERABLE: too many chunks are missing; no chunk changes. */
 LH_API int lh_decode(const struct lh_code *code, void *const *chunks, const uint8_t *present, size_t bytes);
 
 /* ---- kernels ----------------------------------------------------------------------------------------- */
 
-/* The kernels that this CPU supports, best first, ended by NULL: "avx512-gfni", "avx2", "isa-l", "base". */
+/* Returns the kernels that this CPU supports, best first, ended by NULL: "avx512-gfni", "avx2", "isa-l",
+ * "base". */
 LH_API const char *const *lh_code_kernels(void);
-/* The kernel in use: the first of the list unless lh_code_kernel_use() selected another. */
+/* Returns the kernel in use: the best one, unless lh_code_kernel_use() selected another. */
 LH_API const char *lh_code_kernel(void);
 /* Selects a kernel, for tests and benchmarks. No other thread may encode or decode meanwhile. -LH_EINVAL:
  * this CPU has no kernel of this name. */
@@ -70,11 +71,11 @@ LH_API int lh_code_kernel_use(const char *name);
 
 struct lh_encoder;
 
-/* Starts `threads` (0 … 255) in addition to the caller's own; cpus: one per thread, -1 for any, or NULL.
- * -LH_EINVAL, -LH_ENOMEM; -LH_ESYSTEM: a thread failed to start (on that CPU). */
+/* Creates an encoder with `threads` (0 … 255) threads, beside the caller's. cpus: one CPU per thread, -1 for
+ * any; NULL: any. -LH_EINVAL, -LH_ENOMEM; -LH_ESYSTEM: a thread cannot start (on its CPU). */
 LH_API int lh_encoder_create(uint32_t threads, const int *cpus, struct lh_encoder **encoder);
-/* Encodes `groups` groups, data[g * k + j] and parity[g * m + i], distributed over the threads and the
- * caller; returns when all are done. One call at a time. */
+/* Encodes `groups` groups, data[g * k + j] into parity[g * m + i], with the threads and the caller, and
+ * returns when all are done. Only one thread may call at a time. */
 LH_API void lh_encoder_encode(struct lh_encoder *encoder, const struct lh_code *code, uint32_t groups,
                               const void *const *data, void *const *parity, size_t bytes);
 LH_API void lh_encoder_destroy(struct lh_encoder *encoder);

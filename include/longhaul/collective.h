@@ -1,22 +1,23 @@
 /*
- * collective.h - collectives of a group (longhaul/group.h): all its ranks call the same ones in the same
+ * collective.h - collectives of a group (longhaul/group.h). All ranks call the same collectives in the same
  * order.
  *
  * Each call starts an operation and returns at once; several may be pending. Buffers belong to the library
- * until the operation is done. A result is the same on all ranks, bit by bit, and in each run with the same
- * schedule, block size and number of ranks.
+ * until the operation is done. All ranks get bitwise equal results. Runs with the same schedule, block size
+ * and number of ranks get equal results, too.
  *
- * Bounded: over hops whose reliability is `bounded`, operations of more than 4096 bytes end by a deadline
- * that counts from the call, with what has come: lh_allreduce() and lh_reduce_scatter() of F32, F16 and BF16
- * with SUM and AVG, lh_allgather() and lh_broadcast(); others are refused, unless options.reliable.
- * `bounded:deadline=20ms` gives the deadline; else the group learns it, and the first operation of each
- * collective has none. Hops whose reliability is another one have no deadline. Sums are of encoded tensors
- * (longhaul/hadamard.h); what lacks contributions is scaled by ranks / contributions. What else is missing is
- * 0. Ranks may get different results then; where nothing is missing at any, they get the same.
+ * Bounded: over hops with the reliability `bounded`, operations of more than 4096 bytes end by a deadline,
+ * with the data that has arrived. The deadline counts from the call. Supported are lh_allreduce() and
+ * lh_reduce_scatter() of F32, F16 and BF16 with SUM and AVG, lh_allgather() and lh_broadcast(); other
+ * operations are refused, unless options.reliable. `bounded:deadline=20ms` sets the deadline; without it the
+ * group learns a deadline, and the first operation of each collective has none. Hops with another reliability
+ * have no deadline. Sums are computed on encoded tensors (longhaul/hadamard.h). Where a sum lacks
+ * contributions, it is scaled by ranks / contributions; other missing data is 0. Ranks may then get different
+ * results. They get equal results where no rank misses data.
  *
- * Errors: an operation that fails at one rank fails at all that have not finished it, with the same error.
- * The input is unchanged then, and may be used again; the output is unspecified. Where both are the same
- * memory (`in` equal to `out`), neither holds.
+ * Errors: an operation that fails at one rank fails with the same error at all ranks that have not finished
+ * it. The input is then unchanged, and may be used again; the output is unspecified. In place (`in` equal to
+ * `out`), that memory is unspecified.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -34,9 +35,9 @@ extern "C" {
 struct lh_collective;
 struct lh_completion_queue;
 
-/* Ranks send the number of a type and of a reduction to each other, so it never changes.
+/* Numbers of types and reductions never change: ranks exchange them.
  *
- * Integers wrap around; 16-bit floats are computed as F32 and rounded to the nearest. */
+ * Integers wrap around. 16-bit floats are computed as F32 and rounded to nearest. */
 enum lh_type {
     LH_F32 = 0,
     LH_F64 = 1,
@@ -47,18 +48,18 @@ enum lh_type {
     LH_U8 = 6,
     LH_TYPES
 };
-/* LH_AVG: the sum divided by the number of ranks; of integers towards 0. */
+/* LH_AVG: the sum divided by the number of ranks; integers are rounded towards 0. */
 enum lh_reduction { LH_SUM = 0, LH_PROD = 1, LH_MIN = 2, LH_MAX = 3, LH_AVG = 4, LH_REDUCTIONS };
 
-/* Bytes of an element; 0: no such type. */
+/* Returns the bytes of an element; 0: no such type. */
 LH_API size_t lh_type_bytes(enum lh_type type);
-/* "f32"; NULL: no such type. */
+/* Returns the name of a type, "f32"; NULL: no such type. */
 LH_API const char *lh_type_name(enum lh_type type);
-/* "sum"; NULL: no such reduction. */
+/* Returns the name of a reduction, "sum"; NULL: no such reduction. */
 LH_API const char *lh_reduction_name(enum lh_reduction reduction);
-/* The index-th schedule of a collective ("allreduce", "reduce", "broadcast", "allgather", "reduce-scatter",
- * "gather", "scatter", "alltoall", "barrier", "gatherv", "scatterv", "alltoallv"), for
- * lh_collective_options.schedule; NULL: there are no more, or no such collective. */
+/* Returns the index-th schedule of a collective ("allreduce", "reduce", "broadcast", "allgather",
+ * "reduce-scatter", "gather", "scatter", "alltoall", "barrier", "gatherv", "scatterv", "alltoallv"), for
+ * lh_collective_options.schedule; NULL: no further schedule, or no such collective. */
 LH_API const char *lh_collective_schedule(const char *collective, uint32_t index);
 
 /* data may be NULL where bytes is 0. */
@@ -67,82 +68,92 @@ struct lh_buffer {
     size_t bytes;
 };
 
-/* Zero means the default; all ranks give the same schedule and block_bytes. */
+/* Zero means the default. All ranks pass the same schedule and block_bytes. */
 struct lh_collective_options {
-    size_t struct_bytes;  /* set by lh_collective_options_init: lets the struct grow */
-    const char *schedule; /* "ring", …; NULL: chosen by size, number of ranks and paths */
-    size_t block_bytes;   /* maximum bytes of a block; default, and upper bound: that of the group */
-    lh_time deadline_ns;  /* from the call on: then the operation ends with -LH_ETIMEDOUT; 0: none */
+    size_t struct_bytes;               /* set by lh_collective_options_init, so that the struct can grow */
+    const char *schedule;              /* "ring", …; NULL: chosen by size, ranks and paths */
+    size_t block_bytes;                /* maximum bytes of a block; default and limit: the group's */
+    lh_time deadline_ns;               /* from the call; then -LH_ETIMEDOUT ends the operation; 0: none */
     struct lh_completion_queue *queue; /* gets an entry (LH_OPERATION_COLLECTIVE) at the end; of the group's
-                                          engine, and needs lh_group_attr.thread */
+                                          engine; needs lh_group_attr.thread */
     uint64_t user;                     /* of that entry */
-    bool reliable;                     /* every byte arrives, also where reliability is `bounded` */
+    bool reliable;                     /* every byte arrives, even with the reliability `bounded` */
 };
 LH_API void lh_collective_options_init(struct lh_collective_options *options);
 
-/* Start a collective. options: NULL: the defaults. *op is freed with lh_collective_free(), also after an
- * error of the operation. count: elements; of the collectives with a part per rank, of each part. -LH_EINVAL:
- * an argument, which the message names, is out of range, or NULL where it is needed, or in and out overlap in
- * another way than `in place` says, and -LH_ENOMEM: the others wait for this rank until it calls again;
- * -LH_EPEER: a rank has failed, which the message names (lh_group_shrink(3)). */
+/* Start a collective. options: NULL for the defaults. *op: free it with lh_collective_free(), also after the
+ * operation failed. count: number of elements; where each rank has a part, of each part. The text "in place"
+ * at a call says how `in` and `out` may overlap.
+ *
+ * -LH_EINVAL: an argument, named in the message, is out of range, is NULL though needed, or in and out
+ * overlap otherwise. -LH_ENOMEM. After these two the other ranks wait until this rank calls again. -LH_EPEER:
+ * a rank, named in the message, has failed (lh_group_shrink(3)). */
 
-/* out[count]: of all ranks' in[count]. In place: in == out. */
+/* Reduces all ranks' in[count] into every rank's out[count]. In place: in == out. */
 LH_API int lh_allreduce(struct lh_group *group, const void *in, void *out, size_t count, enum lh_type type,
                         enum lh_reduction reduction, const struct lh_collective_options *options,
                         struct lh_collective **op);
-/* Likewise, at the root alone; elsewhere out may be NULL. In place: in == out at the root. */
+/* Reduces all ranks' in[count] into the root's out[count]. At other ranks out may be NULL. In place: in ==
+ * out at the root. */
 LH_API int lh_reduce(struct lh_group *group, const void *in, void *out, size_t count, enum lh_type type,
                      enum lh_reduction reduction, uint32_t root,
                      const struct lh_collective_options *options, struct lh_collective **op);
-/* Rank r's out[count]: elements r * count on of the reduction of all ranks' in[size * count]. */
+/* Reduces all ranks' in[size * count], and scatters the result: rank r's out[count] gets the elements from r
+ * * count on. */
 LH_API int lh_reduce_scatter(struct lh_group *group, const void *in, void *out, size_t count,
                              enum lh_type type, enum lh_reduction reduction,
                              const struct lh_collective_options *options, struct lh_collective **op);
-/* The root's buffer[count] to all. Where only the root knows the count, it broadcasts that first, at once. */
+/* Copies the root's buffer[count] to all ranks. When only the root knows the count, it broadcasts the count
+ * first, in an operation of its own. */
 LH_API int lh_broadcast(struct lh_group *group, void *buffer, size_t count, enum lh_type type,
                         uint32_t root, const struct lh_collective_options *options,
                         struct lh_collective **op);
-/* out[size * count]: all ranks' in[count]. In place: in == out + rank * count elements. */
+/* Gathers all ranks' in[count] into every rank's out[size * count]. In place: in == out + rank * count
+ * elements. */
 LH_API int lh_allgather(struct lh_group *group, const void *in, void *out, size_t count, enum lh_type type,
                         const struct lh_collective_options *options, struct lh_collective **op);
-/* Likewise, at the root alone; elsewhere out may be NULL. */
+/* Gathers all ranks' in[count] into the root's out[size * count]. At other ranks out may be NULL. In
+ * place, at the root: in == out + rank * count elements. */
 LH_API int lh_gather(struct lh_group *group, const void *in, void *out, size_t count, enum lh_type type,
                      uint32_t root, const struct lh_collective_options *options, struct lh_collective **op);
-/* Rank r's out[count]: elements r * count on of the root's in[size * count]; elsewhere in may be NULL. */
+/* Scatters the root's in[size * count]: rank r's out[count] gets the elements from r * count on. At other
+ * ranks in may be NULL. */
 LH_API int lh_scatter(struct lh_group *group, const void *in, void *out, size_t count, enum lh_type type,
                       uint32_t root, const struct lh_collective_options *options,
                       struct lh_collective **op);
-/* Rank r's out[size * count]: from each rank s, at s * count, elements r * count on of its in. */
+/* Exchanges parts between all ranks: rank r's out[size * count] gets, at s * count, the elements from r *
+ * count on of rank s's in[size * count]. */
 LH_API int lh_alltoall(struct lh_group *group, const void *in, void *out, size_t count, enum lh_type type,
                        const struct lh_collective_options *options, struct lh_collective **op);
-/* The v-variants, with parts of any sizes, one after the other in rank order: counts[r] are the elements of
- * rank r's part, and may be 0. Each part goes straight from its source to its destination. A rank gives the
- * counts of what it has and gets; two that differ about a part are an error (-LH_EPROTOCOL) at all ranks that
- * are not done by then. in and out may be NULL where there is nothing. */
-/* The root's out: all ranks' in[count]; counts: at the root alone, elsewhere out and counts may be NULL.
- * In place at the root: in == out + its part's place. */
+/* The v-variants have parts of different sizes, concatenated in rank order. counts[r]: elements of rank r's
+ * part; may be 0. Each part goes directly from its source to its destination. A rank passes the counts of the
+ * parts that it sends and receives; when two ranks disagree about a part, -LH_EPROTOCOL ends the operation at
+ * all ranks that have not finished it. An empty in or out may be NULL. */
+/* Gathers all ranks' in[count] into the root's out. counts: used at the root only; at other ranks out and
+ * counts may be NULL. In place, at the root: in is the place of its part in out. */
 LH_API int lh_gatherv(struct lh_group *group, const void *in, size_t count, void *out, const size_t *counts,
                       enum lh_type type, uint32_t root, const struct lh_collective_options *options,
                       struct lh_collective **op);
-/* Rank r's out[count]: its part of the root's in; counts: at the root alone, elsewhere in and counts may be
- * NULL. */
+/* Scatters the root's in: rank r's out[count] gets its part. counts: used at the root only; at other ranks in
+ * and counts may be NULL. */
 LH_API int lh_scatterv(struct lh_group *group, const void *in, const size_t *counts, void *out,
                        size_t count, enum lh_type type, uint32_t root,
                        const struct lh_collective_options *options, struct lh_collective **op);
-/* Rank r's out: of each rank its part for r; in_counts: for each rank, out_counts: of each. */
+/* Exchanges parts between all ranks: rank r's out gets each rank's part for r. in_counts: elements of the
+ * part for each rank; out_counts: of the part from each rank. */
 LH_API int lh_alltoallv(struct lh_group *group, const void *in, const size_t *in_counts, void *out,
                         const size_t *out_counts, enum lh_type type,
                         const struct lh_collective_options *options, struct lh_collective **op);
-/* Compares buffers that should be the same on all ranks, such as a model's weights: which ranks have drifted
- * apart. Their digests (XXH3, 128 bits: against errors, not against an adversary), computed in the call, are
- * all-gathered, without loss, by that collective's schedules. differs[size * count]: whether rank r's buffer
- * b, at r * count + b, is not as on most ranks; where several contents are on as many, of those the lowest
- * rank's counts. It belongs to the library until the operation is done; the buffers do not after the call. A
- * rank without differences (lh_broadcast(3)) can be the source of what others lack. */
+/* Compares buffers that should be equal on all ranks, such as a model's weights. The call computes digests
+ * (XXH3, 128 bits: they detect errors, not attacks). The operation gathers them reliably, with the schedules
+ * of all-gather. differs[size * count]: entry r * count + b is true if rank r's buffer b differs from the
+ * majority's; of contents that equally many ranks have, the lowest rank's counts. `differs` belongs to the
+ * library until the operation is done, the buffers until the call returns. To repair, broadcast from a rank
+ * without differences (lh_broadcast(3)). */
 LH_API int lh_compare(struct lh_group *group, const struct lh_buffer *buffers, uint32_t count,
                       bool *differs, const struct lh_collective_options *options,
                       struct lh_collective **op);
-/* Done when all ranks have called it. */
+/* Waits for all ranks: the operation is done when every rank has called it. */
 LH_API int lh_barrier(struct lh_group *group, const struct lh_collective_options *options,
                       struct lh_collective **op);
 
@@ -153,21 +164,21 @@ struct lh_collective_result {
      * different operations; -LH_ERANGE: an element of a bounded sum is not finite, or the sum exceeds its
      * type; -LH_ETIMEDOUT: deadline_ns; -LH_ECANCELED: by some rank */
     int error;
-    uint32_t failed_rank; /* that the error is of; LH_NO_RANK: none */
+    uint32_t failed_rank; /* the rank that failed; LH_NO_RANK: none */
     lh_time started_ns;   /* of the engine's clock: lh_now() */
     lh_time ended_ns;
     uint64_t bytes_sent; /* payload, without retransmissions */
     uint64_t bytes_received;
-    /* Where reliability is `bounded`: bytes of the output that were zeroed, or of the encoded sum that lack a
-     * contribution. By source: lh_collective_missing(); where: lh_collective_ranges() */
+    /* With the reliability `bounded`: bytes of the output that were zeroed, or bytes of the encoded sum that
+     * lack a contribution. Per source: lh_collective_missing(); places: lh_collective_ranges() */
     uint64_t missing_bytes;
     const char *schedule;                    /* the one that was run, a literal */
-    size_t block_bytes;                      /* of the longest block; of a v-variant, at most */
+    size_t block_bytes;                      /* of the longest block; for a v-variant its limit */
     char message[LH_COLLECTIVE_MESSAGE_MAX]; /* of the error: cause and remedy; "" without one */
 };
 #define LH_NO_RANK UINT32_MAX
 
-/* Of an operation; -LH_EINVAL: it, or where a result goes, is NULL. */
+/* Calls on an operation. -LH_EINVAL: op, or a pointer for a result, is NULL. */
 
 /* Tests an operation, and makes progress. 1: done, and *result is set; 0: pending. result may be NULL. */
 LH_API int lh_collective_test(struct lh_collective *op, struct lh_collective_result *result);
@@ -175,18 +186,18 @@ LH_API int lh_collective_test(struct lh_collective *op, struct lh_collective_res
  * (LH_TIME_NEVER: without limit), the operation stays pending; -LH_ESTATE: no workers. */
 LH_API int lh_collective_wait(struct lh_collective *op, lh_time timeout_ns,
                               struct lh_collective_result *result);
-/* Bytes that a rank sent to this one in an operation, or should have sent, and that did not come by the
- * deadline; 0 while it is pending. -LH_EINVAL: no such rank. */
+/* Gets the bytes from a rank that did not arrive by the deadline; 0 while the operation is pending.
+ * -LH_EINVAL: no such rank. */
 LH_API int lh_collective_missing(struct lh_collective *op, uint32_t rank, uint64_t *bytes);
-/* Gets up to `count` of the ranges of the output that `missing_bytes` counts, from number `first` on, by
- * offset, none adjacent to the next; returns their number, 0: there are no more. Bytes of them are 0; of a
- * sum, whose loss is spread over a block, they are of the encoded one. -LH_ESTATE: it is pending, or has
- * failed. */
+/* Gets up to `count` of the ranges that missing_bytes counts, from range number `first` on, sorted by offset,
+ * never adjacent. Returns their number; 0: no further range. Their bytes in the output are 0. For a sum,
+ * whose loss is spread over a block, they are ranges of the encoded tensor. -LH_ESTATE: the operation is
+ * pending, or has failed. */
 LH_API int64_t lh_collective_ranges(struct lh_collective *op, uint64_t first, struct lh_range *ranges,
                                     uint64_t count);
-/* Cancels an operation at all ranks: it ends with -LH_ECANCELED (or was done already). */
+/* Cancels an operation at all ranks: it ends with -LH_ECANCELED, unless it was done. */
 LH_API int lh_collective_cancel(struct lh_collective *op);
-/* Cancels a pending operation, and frees it. NULL is allowed. */
+/* Cancels the operation if it is pending, and frees it. NULL is allowed. */
 LH_API void lh_collective_free(struct lh_collective *op);
 
 #ifdef __cplusplus

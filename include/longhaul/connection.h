@@ -1,15 +1,15 @@
 /*
  * connection.h - reliable messages between two endpoints: connect, send, recv, wait, close.
  *
- * The n-th lh_send of one side lands in the n-th lh_recv of the other; with lh_attr.match_tags receives
- * choose messages by their tags. Messages may be of any size; many may be in flight. The receiver chooses the
- * reliability scheme. Calls on one connection may come from any thread.
+ * The n-th lh_send of one side fills the n-th lh_recv of its peer; with lh_attr.match_tags receives choose
+ * messages by tag. Messages may have any size; many may be in flight. The receiver chooses the reliability
+ * scheme. Any thread may call.
  *
- * Messages of up to 4096 bytes leave at once, whether their receives are posted or not; the receiver holds
- * 64 KiB of them, and then the sender waits. Longer ones leave when their receives are posted.
+ * Messages of up to 4096 bytes are sent at once, even before their receives are posted. The receiver buffers
+ * 64 KiB of them; then the sender waits. Longer messages are sent when their receives are posted.
  *
- * Progress: the workers of a connection do everything. Without workers (LH_NO_WORKERS) the caller calls
- * lh_progress(), as the simulation does.
+ * Progress: a connection's workers make it. Without workers (LH_NO_WORKERS) the caller calls lh_progress(),
+ * as the simulation does.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -35,9 +35,9 @@ struct lh_memory;
 struct lh_completion_queue;
 
 enum lh_notice {
-    /* lh_connect: the peer is busy with another client, and this side waits (or reconnects, when the peer's
-     * queue is full); repeated each second. text: the peer's address.
-     * Return true: wait on, the timeout restarts; false: the timeout stays. */
+    /* lh_connect: the peer is busy with another client, so this side waits (or reconnects, if the peer's
+     * queue is full). Repeated each second. text: the peer's address. Return true to restart the timeout,
+     * false to keep it. */
     LH_NOTICE_BUSY = 1,
     /* Listener: the handshake with a client failed. text: the client's address and the reason. */
     LH_NOTICE_REFUSED = 2,
@@ -45,57 +45,56 @@ enum lh_notice {
 
 /* Zero means the default. Call lh_attr_init() first: it sets the defaults that are not zero. */
 struct lh_attr {
-    size_t struct_bytes; /* set by lh_attr_init: lets the struct grow */
+    size_t struct_bytes; /* set by lh_attr_init, so that the struct can grow */
     /* "udp:[::1]", "udp:127.0.0.1", "sim:world/0"; NULL: udp on the address that the TCP rendezvous uses
      * (lh_listen, lh_connect only) */
     const char *device;
-    /* of messages that this side receives: "sr-nack", "sr-rto,alpha=2", …; "auto": the best for each
-     * message's size and the path, see lh_connection_scheme(3). Default: `scheme`, else "auto" */
+    /* Scheme of this side's receives: "sr-nack", "sr-rto,alpha=2", …; "auto": the best one for each message's
+     * size and the path, see lh_connection_scheme(3). Default: `scheme`, else "auto" */
     const char *reliability;
     const struct lh_scheme *scheme; /* the caller's own scheme, known to both sides; else NULL */
-    struct lh_link_spec link;       /* emulated where this side sends; all zero: none */
-    /* RoCE payload of a packet: 256 … 4096, power of two. Both sides must agree: over TCP the smaller one
-     * wins. Default: over TCP the largest that fits the path; with lh_open, which does not know the path,
-     * 4096 on loopback, else 1024 */
+    struct lh_link_spec link;       /* emulated for this side's packets; all zero: none */
+    /* RoCE payload of a packet: 256 … 4096, power of two. Both sides must agree: over TCP they use the
+     * smaller value. Default: over TCP the largest that fits the path; with lh_open, which does not know the
+     * path, 4096 on loopback, else 1024 */
     uint32_t mtu_bytes;
-    uint32_t chunk_bytes;   /* bytes per bit of the bitmap; default one packet */
-    uint64_t slot_bytes;    /* longest SDR message; longer messages are split; default 4 MiB */
-    uint32_t slots;         /* SDR messages in flight, power of two up to 1024; default 64 */
-    uint32_t channels;      /* default 1 */
-    uint32_t generations;   /* default 4 */
-    uint32_t workers;       /* threads; default 1, set LH_NO_WORKERS for none */
-    const int *worker_cpus; /* one CPU per worker, -1 for any; NULL: any */
-    uint64_t window_bytes;  /* maximum payload in flight; default 64 MiB */
-    uint64_t
-        rate_bps; /* the path's rate, as far as it is known: pace of injection with "fixed"; 0: unknown */
+    uint32_t chunk_bytes;          /* bytes per bit of the bitmap; default one packet */
+    uint64_t slot_bytes;           /* longest SDR message; longer messages are split; default 4 MiB */
+    uint32_t slots;                /* SDR messages in flight, power of two up to 1024; default 64 */
+    uint32_t channels;             /* default 1 */
+    uint32_t generations;          /* default 4 */
+    uint32_t workers;              /* threads; default 1, set LH_NO_WORKERS for none */
+    const int *worker_cpus;        /* one CPU per worker, -1 for any; NULL: any */
+    uint64_t window_bytes;         /* maximum payload in flight; default 64 MiB */
+    uint64_t rate_bps;             /* the path's rate, and the pace of injection with "fixed"; 0: unknown */
     uint64_t receive_buffer_bytes; /* of the sockets; default 32 MiB */
-    lh_time peer_timeout_ns; /* silence after which a peer counts as gone; default 10 s, at most a day */
-    /* Threads that encode and decode, for erasure codes; they start when first needed. Default 1. With
-     * LH_NO_CODERS, or without workers, the thread that makes progress does it */
+    lh_time peer_timeout_ns; /* silence after which the peer counts as dead; default 10 s, at most a day */
+    /* Threads for erasure codes, started when first needed; default 1. With LH_NO_CODERS, or without workers,
+     * the thread that makes progress encodes and decodes */
     uint32_t coders;
     /* Called with notices for users during lh_listen and lh_connect; may be NULL. A listener calls it from
-     * its own thread; it must not call that listener. The return value counts with LH_NOTICE_BUSY only. */
+     * the listener's thread; it must not call that listener. The return value matters for LH_NOTICE_BUSY
+     * only. */
     bool (*on_notice)(void *context, enum lh_notice notice, const char *text);
     void *notice_context;
-    /* Congestion controller of what this side sends, "bbr": see lh_congestions(3). NULL:
-     * "fixed" where rate_bps or the rate of `link` is told, or the fabric pushes back by itself (verbs, sim),
-     * else "bbr" */
+    /* Congestion controller of this side's sends, "bbr": see lh_congestions(3). NULL: "fixed" if rate_bps or
+     * the rate of `link` is set, or if the fabric has backpressure (verbs, sim); else "bbr" */
     const char *congestion;
-    uint64_t rate_max_bps; /* never exceeded, whatever the controller finds; 0: no bound */
-    /* A file in which connections remember what they learned of their paths, for later ones over the same
-     * path; see lh_attr_init(3). Copied. NULL: none. */
+    uint64_t rate_max_bps; /* limit of the controller's rate; 0: none */
+    /* A file of measured paths, from which later connections over the same path start; see lh_attr_init(3).
+     * Copied. NULL: none. */
     const char *path_file;
     /* Shared with other connections: see longhaul/engine.h. NULL: one of its own. */
     struct lh_engine *engine;
-    /* An idle worker spins so long before it sleeps, where the last pauses were short; default 50 us, at most
-     * 1 s, LH_NO_SPIN: sleeps at once. Set to a time, lh_wait() and lh_queue_wait() do so, too; else they
-     * sleep at once. */
+    /* Maximum time that an idle worker spins before it sleeps; it spins only while recent pauses were short.
+     * Default 50 us, at most 1 s; LH_NO_SPIN: none. lh_wait() and lh_queue_wait() spin only if this is
+     * set. */
     lh_time spin_ns;
-    /* This side's receives choose messages by their tags: see lh_message. The peer's release must know of
-     * it: else lh_attach() and lh_connect() fail with -LH_EVERSION. */
+    /* This side's receives choose messages by tag: see lh_message. If the peer's release does not support
+     * tags, lh_attach() and lh_connect() fail with -LH_EVERSION. */
     bool match_tags;
-    /* With a deadline (reliability "bounded:deadline=…"), bytes of a message that did not come are set to 0
-     * before its receive is done; else the buffer keeps what it had there. */
+    /* With a deadline (reliability "bounded:deadline=…"), missing bytes of a message are set to 0 before its
+     * receive is done. If false, the buffer keeps its former contents there. */
     bool zero_missing;
 };
 
@@ -122,21 +121,21 @@ LH_API int lh_attach(struct lh_connection *connection, const void *blob, size_t 
 /* Listens. where: "HOST:PORT", "[::]:PORT", ":PORT"; port 0: any free one (see lh_listener_port). */
 LH_API int lh_listen(const char *where, const struct lh_attr *attr, struct lh_listener **listener);
 LH_API uint16_t lh_listener_port(const struct lh_listener *listener);
-/* Accepts the next connection. Waits at most timeout_ns (LH_TIME_NEVER: without limit), and up to 5 s more
- * for a handshake in progress. Foreign and hostile handshakes are refused and do not end the wait. Between
- * calls a thread of the listener reports busy to waiting clients. -LH_ETIMEDOUT. */
+/* Accepts the next connection. Waits at most timeout_ns (LH_TIME_NEVER: without limit), and up to 5 s longer
+ * for a handshake in progress. Invalid handshakes are refused and do not end the wait. Between calls, the
+ * listener's thread answers "busy" to waiting clients. -LH_ETIMEDOUT. */
 LH_API int lh_accept(struct lh_listener *listener, lh_time timeout_ns, struct lh_connection **connection);
 LH_API void lh_listener_close(struct lh_listener *listener);
 /* Connects. where: "HOST:PORT". With attr->link, the peer emulates the same link in its direction. */
 LH_API int lh_connect(const char *where, const struct lh_attr *attr, lh_time timeout_ns,
                       struct lh_connection **connection);
-/* The peer's address, "[::1]:40000", for messages; valid as long as the connection. */
+/* Returns the peer's address for display, "[::1]:40000"; valid as long as the connection. */
 LH_API const char *lh_peer_name(const struct lh_connection *connection);
 
 /* ---- memory ------------------------------------------------------------------------------------------ */
 
-/* Registers memory: faster on hardware, optional (memory = NULL in lh_send and lh_recv). It serves all
- * connections of the engine, and ends with lh_deregister() or with the engine. */
+/* Registers memory: optional, but faster on hardware (otherwise pass memory = NULL to lh_send and lh_recv).
+ * All connections of the engine can use the registration. It ends with lh_deregister() or with the engine. */
 LH_API int lh_register(struct lh_connection *connection, void *address, size_t bytes,
                        struct lh_memory **memory);
 LH_API int lh_deregister(struct lh_memory *memory);
@@ -147,75 +146,74 @@ LH_API int lh_deregister(struct lh_memory *memory);
  * request is done. Free the request with lh_request_free(), also after an error. -LH_ECLOSED, -LH_EPEER,
  * -LH_ENOMEM; -LH_EAGAIN: LH_REQUESTS_MAX requests are pending.
  *
- * A message may be shorter than the capacity of its receive. When a receive is done without error, the
- * first result.bytes bytes of the buffer are the message, and those after it are unchanged. Until then, and
- * after an error, the message's bytes (before its length is known: the whole buffer) are unspecified: packets
- * may be placed before they are validated. This holds against losses, strays and hosts without a key; the
- * peer itself may write anywhere in the buffer until the request is done. */
+ * A message may be shorter than the capacity of its receive. When a receive is done without error, the first
+ * result.bytes bytes of the buffer are the message; later bytes are unchanged. Before that, and after an
+ * error, the message's bytes (before its length is known: the whole buffer) are unspecified, since packets
+ * may be placed before they are validated. These guarantees hold against losses, stray packets and hosts
+ * without a key. The peer itself may write anywhere in the buffer until the request is done. */
 LH_API int lh_send(struct lh_connection *connection, const void *buffer, size_t bytes,
                    struct lh_memory *memory, struct lh_request **request);
 LH_API int lh_recv(struct lh_connection *connection, void *buffer, size_t capacity,
                    struct lh_memory *memory, struct lh_request **request);
 #define LH_REQUESTS_MAX 4096
 
-/* A part of what is sent from, or received into. */
+/* A part of a send's or a receive's memory. */
 struct lh_part {
-    void *address; /* a send only reads there; NULL: only with 0 bytes */
+    void *address; /* a send only reads it; may be NULL if bytes is 0 */
     size_t bytes;
     struct lh_memory
         *memory; /* a registration that covers the part; NULL: registered for this message only */
 };
 #define LH_PARTS_MAX 16
 
-/* Zero means none. The struct and its array of parts are read during the call alone; the memory of the parts
- * belongs to the library until the request is done. */
+/* Zero means none. The library reads the struct and its array of parts only during the call; the memory of
+ * the parts belongs to the library until the request is done. */
 struct lh_message {
-    const struct lh_part
-        *parts;      /* in order, one behind the other: the bytes, or the buffer, of the message */
-    uint32_t count;  /* of parts: 0 to LH_PARTS_MAX; 0, or only parts of 0 bytes: empty */
-    uint64_t tag;    /* send: the receiver gets it in lh_result.tag; recv: the one it takes, see below */
-    uint64_t ignore; /* recv: bits of the tag that need not agree; send: 0 */
+    const struct lh_part *parts; /* concatenated: the bytes of the message, or its buffer */
+    uint32_t count; /* of parts: 0 to LH_PARTS_MAX; 0, or only parts of 0 bytes: an empty message */
+    uint64_t tag;   /* send: reported to the receiver in lh_result.tag; recv: the tag to match, see below */
+    uint64_t ignore;                   /* recv: bits of the tag that need not match; send: 0 */
     struct lh_completion_queue *queue; /* gets an entry when the request is done: longhaul/queue.h */
     uint64_t user;                     /* of that entry */
 };
 
-/* With lh_attr.match_tags, a receive takes a message whose tag agrees with its own but for the bits of
- * `ignore`: with 0 this tag alone, with UINT64_MAX any. lh_recv() and lh_post_recv() take any. A message
+/* With lh_attr.match_tags, a receive matches messages whose tag equals its own in all bits outside `ignore`:
+ * with 0 this tag only, with UINT64_MAX any tag. lh_recv() and lh_post_recv() match any tag. A message
  * without a tag has tag 0. Without match_tags receives have tag 0, and ignore 0 or UINT64_MAX.
  *
- * Order: messages are considered in the order of their sends. Each gets the first receive posted that it
- * fits, or waits; a receive gets the first message waiting that fits, or waits. So messages of one tag meet
- * the receives of that tag in order; requests may complete in any order.
+ * Order: messages are matched in the order of their sends. A message takes the first posted receive that
+ * matches, or waits; a receive takes the first waiting message that matches, or waits. So messages and
+ * receives of one tag match in order. Requests may complete in any order.
  *
- * Group: receives of several tags, in any order, are done when all of them are; each has a result of its own.
+ * Group: to wait for several tags, post a receive for each, in any order, and wait for all; each has its own
+ * result.
  *
- * Too long: a message that exceeds the receive it got ends with -LH_ETRUNCATED, as does the receive. No other
- * receive gets it.
+ * Too long: if a message exceeds its receive, both end with -LH_ETRUNCATED. No other receive gets the
+ * message.
  *
- * Cancel: a receive that waits ends, and takes no message with it. One that has a message ends with it: the
- * send ends with -LH_ECANCELED, too. A canceled send takes no receive with it, unless it has one, or gets one
- * before the receiver has learned of that: then the receive ends with -LH_ECANCELED.
+ * Cancel: a canceled receive that waits ends alone. If it has a message, the send ends with -LH_ECANCELED,
+ * too. A canceled send that has a receive, or gets one before the receiver learns of the cancellation, ends
+ * that receive with -LH_ECANCELED; otherwise it ends alone.
  *
- * What waits: a message without a receive takes 128 bytes of the receiver's memory, or the next multiple that
- * holds it; one of more than 4096 bytes stays with the sender and takes 128 bytes. 64 KiB are taken at most:
- * then the next message, and with it all later ones, wait until one that is there gets a receive. Nothing is
- * dropped. Until then other messages pass those that wait. While a message is not over, at most
- * LH_REQUESTS_MAX - 1 later ones are sent: further sends are refused with -LH_EAGAIN. Receives that wait hold
- * up nothing.
+ * Waiting messages: a message without a receive takes a multiple of 128 bytes of the receiver's memory; one
+ * of more than 4096 bytes stays with the sender and takes 128 bytes. The limit is 64 KiB: then the next
+ * message, and all later ones, wait until a buffered message gets a receive. Nothing is dropped. Below the
+ * limit, later messages pass waiting ones. Behind an unfinished message, at most LH_REQUESTS_MAX - 1 later
+ * ones are sent: further sends fail with -LH_EAGAIN. Waiting receives delay nothing.
  *
- * Cost: a message of more than 4096 bytes is announced, and leaves when its receive is known: a round trip
- * more than without match_tags, where the receive was posted ahead. */
+ * Cost: a message of more than 4096 bytes is announced first, and sent when its receive is known. This takes
+ * a round trip more than without match_tags and with a receive posted ahead. */
 
-/* As lh_send() and lh_recv(), which are these with one part: gather and scatter, a tag, a completion queue.
- * Sizes and number of parts of the two sides need not agree. The first result.bytes bytes of a receive's
- * parts, in order, are the message; nothing outside the parts changes. Parts of one receive must not overlap.
- * request: may be NULL with a queue. Also -LH_EINVAL: more than LH_PARTS_MAX parts, a part without an
- * address, lengths whose sum is too long, a receive with a tag without match_tags, a queue of another engine;
- * -LH_EVERSION: a tag, and the peer's release knows none.
+/* Start sending or receiving a message with several parts, a tag or a completion queue; otherwise as
+ * lh_send() and lh_recv(). Both sides may divide a message differently. The first result.bytes bytes of a
+ * receive's parts, in order, are the message; memory outside the parts does not change. Parts of one receive
+ * must not overlap. request: may be NULL with a queue. Further errors: -LH_EINVAL: more than LH_PARTS_MAX
+ * parts, a part without an address, a total length that is too long, a receive with a tag without match_tags,
+ * a queue of another engine; -LH_EVERSION: a tag, but the peer's release does not support tags.
  *
- * Cost: up to 16 KiB in several parts are copied by the send. Of longer messages a send copies the chunks
- * that have bytes of several parts, and those of parts below 16 KiB, and with an erasure code segments (of up
- * to lh_attr.slot_bytes) that lie in several parts. A receive copies segments that lie in several parts. */
+ * Cost: a send copies messages of up to 16 KiB in several parts. Of longer messages it copies chunks that
+ * span parts, and chunks of parts below 16 KiB; with an erasure code also segments (of up to
+ * lh_attr.slot_bytes) that span parts. A receive copies segments that span parts. */
 LH_API int lh_sendmsg(struct lh_connection *connection, const struct lh_message *message,
                       struct lh_request **request);
 LH_API int lh_recvmsg(struct lh_connection *connection, const struct lh_message *message,
@@ -226,8 +224,8 @@ struct lh_result {
     uint64_t bytes;         /* of the message */
     lh_time started_ns;     /* sender: first chunk injected; receiver: receive posted */
     lh_time ended_ns;       /* sender: last acknowledgement; receiver: delivered */
-    uint64_t tag;           /* of the message: the sender's user chose it; 0: none, or not known */
-    uint64_t missing_bytes; /* of those `bytes` that did not come by the deadline: lh_delivery(); else 0 */
+    uint64_t tag;           /* of the message, set by its sender; 0: none, or unknown */
+    uint64_t missing_bytes; /* part of `bytes` that did not arrive by the deadline: lh_delivery(); else 0 */
 };
 
 /* Tests a request. 1: done, and *result is set; 0: pending. result may be NULL. */
@@ -235,14 +233,14 @@ LH_API int lh_test(struct lh_request *request, struct lh_result *result);
 /* Waits for a request; needs workers. 0: done (see result->error); -LH_ETIMEDOUT after timeout_ns, the
  * request stays pending. */
 LH_API int lh_wait(struct lh_request *request, lh_time timeout_ns, struct lh_result *result);
-/* What came of a message with a deadline (reliability "bounded:deadline=…"; lh_delivery(3)). The deadline
- * counts from when the receive is the first one pending: it is posted, and all longer ones posted before
- * it are done. Messages of up to 4096 bytes, and receives of so few, have none. */
+/* Why the receive of a message with a deadline ended (reliability "bounded:deadline=…"; lh_delivery(3)). The
+ * deadline counts from the time at which the receive is the first pending one: it is posted, and all earlier
+ * receives with deadlines are done. Messages and receives of up to 4096 bytes have none. */
 enum lh_end {
-    LH_END_WHOLE = 0, /* all of it came */
-    LH_END_LAST = 1,  /* its last packet, or the notice that nothing follows, has come; the rest is lost */
+    LH_END_WHOLE = 0, /* all of it arrived */
+    LH_END_LAST = 1,  /* its last packet, or the notice that nothing follows, arrived; the rest is lost */
     LH_END_PREEMPTED = 2, /* the next message has begun to arrive */
-    LH_END_DEADLINE = 3,  /* the deadline has passed, or the peer has closed the connection */
+    LH_END_DEADLINE = 3,  /* the deadline passed, or the peer closed the connection */
 };
 
 #define LH_MISSING_INLINE 4
@@ -251,35 +249,34 @@ struct lh_delivery {
     enum lh_end end;
     uint64_t arrived_bytes; /* or recovered by parity */
     uint64_t missing_bytes;
-    uint64_t missing_ranges;                    /* their number */
+    uint64_t missing_ranges;                    /* number of ranges */
     struct lh_range missing[LH_MISSING_INLINE]; /* the first of them; further ones: lh_missing() */
 };
 
-/* Gets what came of the message of a receive that is done without an error. Where neither an
- * announcement nor a short last packet has shown the length, the message counts as long as the buffer.
- * -LH_ESTATE: it is pending, a send, or has failed. */
+/* Gets which bytes of a message arrived, after its receive is done without error. If neither an announcement
+ * nor a short last packet has shown the length, the message counts as long as the buffer. -LH_ESTATE: the
+ * request is pending, is a send, or has failed. */
 LH_API int lh_delivery(struct lh_request *request, struct lh_delivery *delivery);
-/* Gets up to `count` of the missing ranges from number `first` on, by offset, none adjacent to the next;
- * returns their number, 0: there are no more. They are kept until lh_request_free(). -LH_ESTATE as
- * lh_delivery(). */
+/* Gets up to `count` missing ranges, from range number `first` on, sorted by offset, never adjacent. Returns
+ * their number; 0: no further range. They are kept until lh_request_free(). -LH_ESTATE: as lh_delivery(). */
 LH_API int64_t lh_missing(struct lh_request *request, uint64_t first, struct lh_range *ranges,
                           uint64_t count);
-/* Cancels a request: it ends with -LH_ECANCELED (or was done already). A canceled receive never changes its
- * buffer after this returns. The message keeps its place in the sequence; the peer's request of it ends with
- * -LH_ECANCELED, too. A device may read the buffer of a canceled send for a short time after: see
+/* Cancels a request: it ends with -LH_ECANCELED, unless it was done. After the call returns, a canceled
+ * receive does not change its buffer. The message keeps its place in the sequence; the peer's request ends
+ * with -LH_ECANCELED, too. A device may read the buffer of a canceled send for a short time afterwards: see
  * lh_send(3). */
 LH_API int lh_cancel(struct lh_request *request);
 LH_API void lh_request_free(struct lh_request *request); /* cancels a pending request; NULL is allowed */
 
 /* ---- progress, state, closing ------------------------------------------------------------------------ */
 
-/* Makes progress on a connection without workers, and on all others of its engine; *next_ns: time of the next
- * call at the latest. */
+/* Makes progress on a connection without workers, and on all others of its engine. *next_ns: latest time of
+ * the next call. */
 LH_API int lh_progress(struct lh_connection *connection, lh_time *next_ns);
-LH_API lh_time lh_now(struct lh_connection *connection); /* time of its fabric's clock */
+LH_API lh_time lh_now(struct lh_connection *connection); /* the fabric's clock */
 LH_API int lh_connection_stats(struct lh_connection *connection, struct lh_stats *stats);
 LH_API int lh_connection_path(struct lh_connection *connection, struct lh_path_view *path);
-/* How what this side sends is controlled, and what it waited for. */
+/* Gets the congestion control of this side's sends, and the time per limit. */
 LH_API int lh_connection_congestion(struct lh_connection *connection, struct lh_congestion_report *report);
 /* Gets the negotiated attributes: mtu, chunk, slots and so on. */
 LH_API int lh_connection_attr(struct lh_connection *connection, struct lh_attr *attr);
@@ -287,8 +284,8 @@ LH_API int lh_connection_attr(struct lh_connection *connection, struct lh_attr *
 /* The scheme of this side's receives, and the reason. Times in s are predicted by the model
  * (longhaul/model.h) for a message of message_bytes; 0: unknown. */
 struct lh_scheme_report {
-    bool automatic;         /* chosen by "auto"; else every other member but scheme and rtt_ns is 0 */
-    char scheme[128];       /* of the newest message, as in lh_attr.reliability */
+    bool automatic;         /* chosen by "auto"; else all other members are 0, except scheme and rtt_ns */
+    char scheme[128];       /* scheme of the newest message, as in lh_attr.reliability */
     char other[96];         /* the best alternative of the other kind, retransmission or parity; "": none */
     uint64_t message_bytes; /* buffer size of the newest message */
     double expected_s;
@@ -296,22 +293,22 @@ struct lh_scheme_report {
     lh_time rtt_ns;
     double rate_bps;           /* of arriving payload */
     double chunk_loss;         /* share of lost chunks, weighted towards recent ones */
-    double chunk_loss_planned; /* upper estimate, for which plans are made */
+    double chunk_loss_planned; /* upper estimate, used for plans */
     double run_chunks;         /* mean burst length, in chunks */
     uint64_t chunks_seen;      /* total: arrived, or lost in their first transmission */
     uint64_t chunks_lost;
-    uint64_t plans;   /* times that all schemes were compared for messages of a size */
-    uint64_t changes; /* of those, times that the scheme changed */
+    uint64_t plans;   /* comparisons of all schemes, each for one message size */
+    uint64_t changes; /* comparisons that changed the scheme */
 };
 /* Gets the report. */
 LH_API int lh_connection_scheme(struct lh_connection *connection, struct lh_scheme_report *report);
 
-/* Bytes that any text of lh_scheme_report_words needs, with the final zero. */
+/* Buffer size that suffices for lh_scheme_report_words, with the final zero. */
 #define LH_SCHEME_WORDS_MAX 512
 /* Formats the report as one line, into out[size]; returns out. Truncates at size. */
 LH_API char *lh_scheme_report_words(const struct lh_scheme_report *report, char *out, size_t size);
 
-/* X(constant, name, meaning): what keeps a sender from being faster. */
+/* X(constant, name, meaning): the bottlenecks of a sender. */
 #define LH_BOTTLENECKS(X)                                                                                  \
     X(NONE, "none", "nothing was sent, or nothing is known")                                               \
     X(APPLICATION, "application", "nothing to send: messages are too few or too small for the path")       \
@@ -330,37 +327,37 @@ enum lh_bottleneck {
 #undef LH_BOTTLENECK_CONSTANT
 };
 
-/* What limited the sends of this side since the first one, with the facts: lh_connection_bottleneck(3). */
+/* The limit of this side's sends since the first one, with the measurements: lh_connection_bottleneck(3). */
 struct lh_bottleneck_report {
     enum lh_bottleneck bottleneck;
-    double share;            /* of the time, 0 to 1 */
+    double share;            /* share of the time, 0 to 1 */
     uint64_t rate_bps;       /* given, or found by the controller; 0: unknown */
-    uint64_t rate_best_bps;  /* the highest found, or remembered (lh_attr.path_file); 0: unknown */
+    uint64_t rate_best_bps;  /* highest found, or remembered (lh_attr.path_file); 0: unknown */
     lh_time rtt_ns;          /* the shortest */
     lh_time queueing_ns;     /* smoothed, above rtt_ns */
     uint64_t window_bytes;   /* lh_attr.window_bytes */
     uint32_t slots;          /* lh_attr.slots */
     uint64_t slot_bytes;     /* lh_attr.slot_bytes */
     double retransmitted;    /* share of the bytes, 0 to 1 */
-    uint64_t receiver_drops; /* packets that the receiver reports as dropped by its sockets */
+    uint64_t receiver_drops; /* packets dropped by the receiver's sockets, as reported */
     bool coded;              /* parity was sent */
     bool device;             /* LH_BOTTLENECK_HOST: the network device, not the CPU */
     bool emulated;           /* LH_BOTTLENECK_RATE: of an emulated link */
 };
 LH_API int lh_connection_bottleneck(struct lh_connection *connection, struct lh_bottleneck_report *report);
-/* "path": the name in LH_BOTTLENECKS, a literal. */
+/* Returns the name in LH_BOTTLENECKS, "path": a literal. */
 LH_API const char *lh_bottleneck_name(enum lh_bottleneck bottleneck);
-/* Bytes that any text of lh_bottleneck_words needs, with the final zero. */
+/* Buffer size that suffices for lh_bottleneck_words, with the final zero. */
 #define LH_BOTTLENECK_WORDS_MAX 192
 /* Formats cause and remedy, into out[size]; returns out: "the path's queue (1.98Gbit/s, …)". Truncates at
  * size. */
 LH_API char *lh_bottleneck_words(const struct lh_bottleneck_report *report, char *out, size_t size);
 
-/* 0, or the error that ended the connection: -LH_EPEER, -LH_ECLOSED, -LH_EPROTOCOL. */
+/* Returns 0, or the error that ended the connection: -LH_EPEER, -LH_ECLOSED, -LH_EPROTOCOL. */
 LH_API int lh_connection_error(struct lh_connection *connection);
-/* A warning for operators, or NULL: a socket buffer smaller than requested; once this side has sent, a window
- * smaller than the rate that was given times the round trip, or a path MTU smaller than the packets. Names
- * the remedy. Valid until the next call. */
+/* Returns a warning for operators, with the remedy, or NULL. Causes: a socket buffer is smaller than
+ * requested; after sending, the window is smaller than the given rate times the round trip, or the path MTU
+ * is smaller than the packets. Valid until the next call. */
 LH_API const char *lh_connection_warning(struct lh_connection *connection);
 /* Closes the connection: notifies the peer, ends pending requests with -LH_ECLOSED, frees everything but the
  * requests. */

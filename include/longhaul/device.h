@@ -12,8 +12,7 @@
 extern "C" {
 #endif
 
-/* One local address to send from and receive at, or an unusable device with the reason. Unknown or
- * meaningless texts are empty. */
+/* A local address for connections, or an unusable device with its reason. Unknown texts are empty. */
 struct lh_device {
     char name[96];         /* for lh_attr.device: "udp:192.0.2.7", "verbs:mlx5_0/1/gid=3" */
     char fabric[16];       /* "udp", "verbs" */
@@ -23,11 +22,11 @@ struct lh_device {
     uint64_t rate_bps;     /* of the port; 0: unknown */
     char features[64];     /* names, separated by spaces */
     char late_packets[16]; /* protection against late packets: slot table, window, mr */
-    char congestion[24];   /* congestion control where no rate is given: by longhaul, by the device, none */
+    char congestion[24];   /* congestion control without a given rate: by longhaul, by the device, none */
     char trouble[256];     /* "": usable; else the reason and the remedy */
 };
 
-/* Lists all devices, the best of each port first; the caller frees the list with lh_devices_free().
+/* Lists all devices, the best one of each port first. The caller frees the list with lh_devices_free().
  * -LH_ENOMEM, -LH_ESYSTEM. */
 LH_API int lh_devices(struct lh_device **devices, size_t *count);
 LH_API void lh_devices_free(struct lh_device *devices);

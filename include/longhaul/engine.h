@@ -1,25 +1,25 @@
 /*
- * engine.h - one engine owns a device: its sockets, its threads, the memory registered with it. Any number
- * of connections and listeners share it, by lh_attr.engine of lh_open, lh_connect and lh_listen. A
- * connection without one (NULL) has an engine of its own.
+ * engine.h - an engine owns a device: its sockets, threads and registered memory. Any number of connections
+ * and listeners can share it: pass it to lh_open, lh_connect and lh_listen in lh_attr.engine. A connection
+ * without one (NULL) creates its own.
  *
- * What connections share is progress and the engine's rate, nothing else: one that closes, fails, or whose
- * peer dies changes nothing for the others. Both are shared evenly: a connection with much to send or to
- * receive gets as much as each other one, and those with little go first.
+ * Connections share only progress and the engine's rate: when one closes or fails, or its peer dies, the
+ * others continue unaffected. Sharing is even: busy connections get equal shares, and connections with little
+ * traffic go first.
  *
- * Threads: calls may come from any thread, for one connection too, and connections of an engine may be
- * opened and closed side by side. What ends an object (lh_close, lh_listener_close, lh_engine_destroy) must
- * be the last call that uses it, and no other may run meanwhile.
+ * Threads: any thread may call, also several on one connection, and threads may open and close connections of
+ * an engine concurrently. The call that ends an object (lh_close, lh_listener_close, lh_engine_destroy) must
+ * be the last one to use it; no other may run meanwhile.
  *
- * CPUs: a worker runs on the CPU that worker_cpus gives it, as long as the engine lives. Without one (-1,
- * NULL) it runs where the thread that called lh_engine_create() was allowed to, and so do coders.
+ * CPUs: worker_cpus pins a worker to a CPU for the engine's life. Without a CPU (-1, NULL), workers inherit
+ * the CPU affinity of the thread that called lh_engine_create(), as coders do.
  *
  * fork(): the engine stays with the process that created it. In the child lh_close() and lh_listener_close()
- * do nothing; lh_send(), lh_recv(), lh_post_send(), lh_post_recv(), creation and destruction of completion
- * queues, lh_attach(), lh_accept(), calls with the engine in their attributes, and those of this header fail
- * with -LH_ESTATE; no other call may be made with what was created before. The child may create an engine of
- * its own. Descriptors are closed by exec; until then the child keeps its
- * parent's, so that a peer may learn of the parent's death only by its silence.
+ * do nothing. lh_send(), lh_recv(), lh_post_send(), lh_post_recv(), creation and destruction of completion
+ * queues, lh_attach(), lh_accept(), calls with the engine in their attributes, and the calls of this header
+ * fail with -LH_ESTATE. The child must make no other call with inherited objects. It may create an engine of
+ * its own. exec closes the descriptors; until then the child holds its parent's, so a peer may detect the
+ * parent's death only by timeout.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -35,28 +35,27 @@ extern "C" {
 
 struct lh_engine;
 
-/* Zero means the default. Call lh_engine_attr_init() first. These are the engine's: in the lh_attr of its
- * connections they stay zero, or are the same (worker_cpus: NULL); a connection may have fewer channels, and
- * a rate_bps of its own. */
+/* Zero means the default. Call lh_engine_attr_init() first. In the lh_attr of the engine's connections, these
+ * attributes stay zero or equal (worker_cpus: NULL), except that a connection may have fewer channels, and
+ * its own rate_bps. */
 struct lh_engine_attr {
-    size_t struct_bytes;    /* set by lh_engine_attr_init: lets the struct grow */
-    const char *device;     /* "udp:[::1]", "udp:127.0.0.1", "sim:world/0"; needed. Copied */
-    uint32_t channels;      /* of a connection, at most; default 1 */
-    uint32_t workers;       /* threads, at most one a channel; default 1, set LH_NO_WORKERS for none */
-    const int *worker_cpus; /* one CPU per worker, -1 for any; NULL: any. Copied */
-    uint32_t coders;        /* threads for erasure codes, as in lh_attr; default 1 */
+    size_t struct_bytes;           /* set by lh_engine_attr_init, so that the struct can grow */
+    const char *device;            /* "udp:[::1]", "udp:127.0.0.1", "sim:world/0"; required. Copied */
+    uint32_t channels;             /* maximum per connection; default 1 */
+    uint32_t workers;              /* threads, at most one per channel; default 1, LH_NO_WORKERS: none */
+    const int *worker_cpus;        /* one CPU per worker, -1 for any; NULL: any. Copied */
+    uint32_t coders;               /* threads for erasure codes, as in lh_attr; default 1 */
     uint64_t receive_buffer_bytes; /* of the sockets; default 32 MiB */
-    lh_time spin_ns;               /* before a sleep, as in lh_attr; default 50 us for workers alone */
-    /* Payload that all connections inject together, at most, retransmissions included; 0: no bound. Those
-     * that have something to send share it evenly, in bytes; lh_attr.rate_bps and rate_max_bps bound each by
-     * itself. */
+    lh_time spin_ns;               /* before a sleep, as in lh_attr; default 50 us, for workers only */
+    /* Maximum payload rate of all connections together, with retransmissions; 0: none. Sending connections
+     * share it evenly, in bytes. lh_attr.rate_bps and rate_max_bps limit each connection. */
     uint64_t rate_bps;
-    /* Memory of all connections together, at most, in bytes: queues, bitmaps, requests, early messages,
-     * parity. 0: no bound. What would exceed it fails with -LH_ENOMEM: lh_open(), lh_connect(), lh_send(),
-     * lh_recv(); a listener refuses its client. Messages that were accepted wait until others give memory
-     * back; a connection of which nothing moves for its peer_timeout_ns, for lack of it, ends with
-     * -LH_ENOMEM. Not in it: the engine's own (sockets, threads, control connections), emulated links, what
-     * a device registers. */
+    /* Maximum memory of all connections together, in bytes: queues, bitmaps, requests, early messages,
+     * parity; 0: none. Calls that would exceed it fail with -LH_ENOMEM: lh_open(), lh_connect(), lh_send(),
+     * lh_recv(); a listener refuses its client. Accepted messages wait until others release memory. A
+     * connection that makes no progress for its peer_timeout_ns, for lack of memory, ends with -LH_ENOMEM.
+     * Not counted: the engine's own memory (sockets, threads, control connections), emulated links, memory
+     * registered by a device. */
     uint64_t memory_bytes;
 };
 
@@ -64,21 +63,21 @@ struct lh_engine_attr {
 struct lh_engine_memory {
     uint64_t limit_bytes; /* memory_bytes; UINT64_MAX: no bound */
     uint64_t now_bytes;
-    uint64_t most_bytes; /* since the engine was created */
-    uint64_t refusals;   /* how often something would have exceeded the bound */
+    uint64_t most_bytes; /* maximum since the engine was created */
+    uint64_t refusals;   /* times that the limit refused memory */
 };
 
 LH_API void lh_engine_attr_init(struct lh_engine_attr *attr);
-/* -LH_EINVAL, -LH_EDEVICE, -LH_EADDR, -LH_ENOMEM, -LH_ESYSTEM (a thread cannot start). */
+/* Creates an engine. -LH_EINVAL, -LH_EDEVICE, -LH_EADDR, -LH_ENOMEM, -LH_ESYSTEM (a thread cannot start). */
 LH_API int lh_engine_create(const struct lh_engine_attr *attr, struct lh_engine **engine);
-/* Ends the threads, deregisters what lh_register() has left, closes the device. NULL is allowed. -LH_ESTATE:
- * connections or listeners are open, or completion queues are left, and nothing changes; the message has
- * their numbers. */
+/* Ends the threads, deregisters remaining memory of lh_register(), and closes the device. NULL is allowed.
+ * -LH_ESTATE, without effect: connections, listeners or completion queues remain; the message has their
+ * numbers. */
 LH_API int lh_engine_destroy(struct lh_engine *engine);
-/* Makes progress on all connections of an engine without workers; so does lh_progress() with any of them.
- * *next_ns: time of the next call at the latest; NULL is allowed. -LH_ESTATE: the engine has workers. */
+/* Makes progress on all connections of an engine without workers, as lh_progress() does with any of them.
+ * *next_ns: latest time of the next call; may be NULL. -LH_ESTATE: the engine has workers. */
 LH_API int lh_engine_progress(struct lh_engine *engine, lh_time *next_ns);
-/* Of its connections. -LH_ESTATE: inherited by fork(). */
+/* Gets the memory use of the engine's connections. -LH_ESTATE: inherited by fork(). */
 LH_API int lh_engine_memory(struct lh_engine *engine, struct lh_engine_memory *memory);
 
 #ifdef __cplusplus

@@ -1,8 +1,8 @@
 /*
- * error.h - every error that Longhaul returns, and the message of the last one.
+ * error.h - Longhaul's error codes, and the message of the last error.
  *
- * Calls named lh_… return 0 (or a count) on success and a negative code, -LH_E…, on failure; outputs are set
- * only on success. lh_last_error() then has the cause, the value and the remedy.
+ * Calls named lh_… return 0 (or a count) on success and a negative code, -LH_E…, on failure. They set outputs
+ * only on success. After a failure lh_last_error() returns the cause, the value and the remedy.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -46,14 +46,16 @@ enum lh_error {
 #undef LH_ERROR_ENUM
 };
 
-/* The text of a code, with or without its minus sign; never NULL. */
+/* Returns the text of a code, with or without its minus sign; never NULL. */
 LH_API const char *lh_strerror(int code);
 
-/* The message of this thread's last failed call; "" when none has failed. Valid until the next failure. */
+/* Returns the message of this thread's last failed call, "" before the first failure. Valid until the next
+ * failure. */
 LH_API const char *lh_last_error(void);
 
-/* Sets lh_last_error() of this thread, cut at 511 bytes, and returns the code, negative: for what extends
- * the library, such as the parse call of a scheme of the caller's own. `code` is LH_E... or -LH_E.... */
+/* Sets the message that lh_last_error() returns in this thread, and returns the negative code. For extensions
+ * of the library, such as the parse call of your own scheme. code: LH_E… or -LH_E…. text: truncated at 511
+ * bytes. */
 LH_API int lh_error_set(int code, const char *text);
 
 #ifdef __cplusplus

@@ -1,9 +1,8 @@
 /*
- * fabric.h - registering what moves packets, for libraries that bring a fabric of their own.
+ * fabric.h - registration of fabrics, the transports of packets, for libraries that provide one.
  *
  * liblonghaul has the fabrics "udp" and "verbs"; liblonghaul-sim registers "sim" when the first simulated
- * world is created. The interface behind struct fabric_ops is internal: both libraries are of the same
- * version.
+ * world is created. The interface struct fabric_ops is internal: both libraries must have the same version.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -19,10 +18,10 @@ extern "C" {
 
 struct fabric_ops;
 
-/* Adds a fabric to those that a device name can pick, for the life of the process; `ops` and its name stay
- * valid as long. Registering the same ops again succeeds. From any thread. `interface_version` and
- * `ops_bytes` are those that the caller was compiled with. -LH_EVERSION: they are not the library's;
- * -LH_EINVAL: another fabric has that name; -LH_ENOMEM: LH_FABRICS_MAX fabrics are registered. */
+/* Registers a fabric, which device names can then select, for the life of the process. Any thread may call.
+ * ops: it and its name stay valid for the life of the process; registering the same ops again succeeds.
+ * interface_version, ops_bytes: those that the caller was compiled with. -LH_EVERSION: they differ from the
+ * library's. -LH_EINVAL: another fabric has the name. -LH_ENOMEM: LH_FABRICS_MAX fabrics are registered. */
 LH_API int lh_fabric_register(const struct fabric_ops *ops, uint32_t interface_version, size_t ops_bytes);
 #define LH_FABRICS_MAX 8
 

@@ -1,5 +1,5 @@
 /*
- * link.h - one grammar for an emulated (or simulated) link, the same everywhere.
+ * link.h - the text form of an emulated or simulated link.
  *
  *   rtt=25ms,rate=10Gbit,loss=1e-4
  *
@@ -49,18 +49,18 @@ struct lh_link_spec {
     bool drop_tail;
 };
 
-/* Maximum rtt, delay or jitter, and mean burst length. */
+/* Maxima of rtt, delay and jitter, and of the mean burst length. */
 #define LH_LINK_TIME_MAX  ((lh_time)3600 * LH_NS_PER_S)
 #define LH_LINK_BURST_MAX 1e9
 
-/* Bytes that any text of lh_link_format needs, with the final zero. */
+/* Buffer size that suffices for lh_link_format, with the final zero. */
 #define LH_LINK_TEXT_MAX 384
 
 /* Parses a text. -LH_EINVAL, -LH_ERANGE; lh_last_error() names the key and the value. */
 LH_API int lh_link_parse(const char *text, struct lh_link_spec *spec);
-/* Formats a spec as a text that parses to it, into out[size]; returns out. "none" without emulation. */
+/* Formats a spec as a text that parses to it, into out[size], and returns out. "none": no emulation. */
 LH_API char *lh_link_format(const struct lh_link_spec *spec, char *out, size_t size);
-/* Whether the spec emulates nothing. */
+/* Returns whether the spec emulates nothing. */
 LH_API bool lh_link_is_none(const struct lh_link_spec *spec);
 
 #ifdef __cplusplus

@@ -31,7 +31,7 @@ extern "C" {
 #define LH_VERSION_MINOR 2
 #define LH_VERSION_PATCH 0
 
-/* The version of the loaded library: "0.2.0". */
+/* Returns the version of the loaded library: "0.2.0". */
 LH_API const char *lh_version(void);
 
 #ifdef __cplusplus

@@ -1,10 +1,10 @@
 /*
  * model.h - completion time of a message over a long, lossy link, by reliability scheme.
  *
- * The model of the SDR-RDMA paper (sections 4.2 and 5, appendices A to C): a path injects the M chunks of a
- * message one after another, some are lost, and each scheme repairs the losses in its way. Times are seconds
- * from the injection of the first chunk to the sender's receipt of the last acknowledgement; sizes bytes;
- * rates bits per second; shares 0 to 1. docs/planning.md has the formulas, and their accuracy.
+ * The model of the SDR-RDMA paper (sections 4.2 and 5, appendices A to C): the sender injects the M chunks of
+ * a message in order, the path loses some, and the scheme repairs the losses. Times are seconds from the
+ * injection of the first chunk to the sender's receipt of the last acknowledgement; sizes bytes; rates bits
+ * per second; shares 0 to 1. docs/planning.md has the formulas, and their accuracy.
  *
  * All calls return 0, or -LH_EINVAL or -LH_ERANGE with the value and the remedy in lh_last_error(). They may
  * come from any thread, and allocate nothing unless noted.
@@ -33,12 +33,12 @@ struct lh_model_path {
     uint32_t header_bytes;  /* of a packet; 0: not counted, as in the paper */
     double bandwidth_bps;
     double rtt_s;
-    double loss;             /* share that is lost, 0 to below 1 */
-    bool loss_of_chunk;      /* loss is that of a chunk; false: of a packet */
+    double loss;             /* loss ratio, 0 to below 1 */
+    bool loss_of_chunk;      /* loss is a chunk's; false: a packet's */
     double burst_packets;    /* mean burst length in packets (see longhaul/link.h); 0 or 1: independent */
     double reorder_window_s; /* age at which a gap is reported, as measured by lh_connection_path(); 0: an
                            * eighth of rtt_s. LH_MODEL_TIMING_LONGHAUL only */
-    /* Separately coded part of a message (lh_attr.slot_bytes), in whole chunks; 0: all of it.
+    /* Bytes of a separately coded part of a message (lh_attr.slot_bytes), whole chunks; 0: the whole message.
      * LH_MODEL_TIMING_LONGHAUL only. */
     uint64_t segment_bytes;
 };
@@ -51,20 +51,20 @@ enum lh_model_kind {
     LH_MODEL_EC_XOR,  /* erasure code: one chunk of each of m classes may be lost */
     LH_MODEL_GBN,     /* go-back-N, as in reliable connections of NICs */
     LH_MODEL_BOUNDED, /* each chunk once, delivered by a deadline */
-    LH_MODEL_HYBRID,  /* selective repeat, and parity of what is in flight at the end */
+    LH_MODEL_HYBRID,  /* selective repeat, and parity for the chunks in flight at the end */
 };
 
 /* Repair of submessages that cannot be decoded. */
 enum lh_model_fallback {
-    LH_MODEL_FALLBACK_IR, /* incremental redundancy: the missing number of chunks; Longhaul's default */
-    LH_MODEL_FALLBACK_SR, /* all their data, by selective repeat; the paper's */
+    LH_MODEL_FALLBACK_IR, /* incremental redundancy: as many chunks as are missing; Longhaul's default */
+    LH_MODEL_FALLBACK_SR, /* all data of the submessage, by selective repeat; the paper's */
 };
 
-/* The machines that are modelled. */
+/* The protocol that the model describes. */
 enum lh_model_timing {
     LH_MODEL_TIMING_PAPER,    /* the paper's */
-    LH_MODEL_TIMING_LONGHAUL, /* Longhaul's: gaps are reported after a window, a message without losses does
-                               * not wait for parity, and so on (docs/planning.md) */
+    LH_MODEL_TIMING_LONGHAUL, /* Longhaul's: for example, gaps are reported after a window, and a message
+                                 without losses does not wait for parity (docs/planning.md) */
 };
 
 struct lh_model_scheme {
@@ -81,14 +81,14 @@ struct lh_model_scheme {
     double encode_bytes_per_s; /* data encoded by one core; 0: unknown */
     /* Bounded completion: k and m of its code, 0: none; and */
     bool xor_code; /* the code is xor; else mds */
-    /* From the post of the receive, half a round trip before the first injection; 0: auto. */
+    /* Counts from the post of the receive, half a round trip before the first injection; 0: auto. */
     double deadline_s;
     /* Hybrid: */
-    double target;    /* share of the messages whose parity does not suffice */
-    double tail_rtts; /* round trips before the end that parity covers at most, 0 to 2 */
+    double target;    /* target share of messages whose parity does not suffice */
+    double tail_rtts; /* maximum round trips before the end that parity covers, 0 to 2 */
 };
 
-/* Bytes that any text of lh_model_scheme_format needs, with the final zero. */
+/* Buffer size that suffices for lh_model_scheme_format, with the final zero. */
 #define LH_MODEL_SCHEME_TEXT_MAX 160
 
 /* Parses a scheme as in lh_attr.reliability, with defaults: "sr-rto,alpha=2", "sr-nack",
@@ -99,17 +99,18 @@ LH_API int lh_model_scheme_parse(const char *text, struct lh_model_scheme *schem
  * Truncates at size. */
 LH_API char *lh_model_scheme_format(const struct lh_model_scheme *scheme, char *out, size_t size);
 
-/* Returns whether it sends parity beside the data: with these parameters, where a code is optional. */
+/* Returns whether the scheme sends parity with these parameters; for some schemes a code is optional. */
 LH_API bool lh_model_scheme_codes(const struct lh_model_scheme *scheme);
 
-/* A scheme as users name it: what `--help`, `longhaul plan` and the planner list. */
+/* A scheme under its user-visible name, as `--help`, `longhaul plan` and the planner list it. */
 struct lh_model_entry {
     enum lh_model_kind kind;
     const char *name;     /* "ec:mds": the text before the first comma */
     const char *help;     /* what it does, and its parameters, in one line */
-    const char *compared; /* as which a comparison lists it, "ec:mds,k=32,m=8"; NULL: it does not */
+    const char *compared; /* its text in comparisons, "ec:mds,k=32,m=8"; NULL: not compared */
     bool codes;           /* sends parity beside the data */
-    const struct lh_scheme *machines; /* longhaul/scheme.h; NULL: predicted only, no transfer can use it */
+    const struct lh_scheme
+        *machines; /* longhaul/scheme.h; NULL: predictions only, not usable in transfers */
 };
 
 /* Returns the schemes that the model knows, ended by NULL. */
@@ -125,20 +126,20 @@ struct lh_model_times {
     double p999_s;
     double paper_mean_s;   /* the mean by the paper's formula: different for erasure codes (section 4.2.3,
                             fallback sr, independent loss), else mean_s */
-    double p_fallback;     /* probability of a submessage that cannot be decoded; 0 without erasure code; of
-                            * bounded completion: that something is missing */
+    double p_fallback;     /* probability that a submessage cannot be decoded; 0 without erasure code; for
+                              bounded completion: that data is missing */
     double wire_bytes;     /* mean bytes sent: message, parity, retransmissions, headers */
-    double overhead_bytes; /* wire_bytes less those without loss and parity */
+    double overhead_bytes; /* wire_bytes minus the wire bytes without loss and parity */
     double encode_core_s;  /* core time to encode the message; 0: unknown, or nothing to encode */
     double encode_cores;   /* cores that encode at line rate */
-    double delivered; /* share of the message that arrives, in the mean: 1, but for bounded completion */
+    double delivered;      /* mean share of the message that arrives: 1, except for bounded completion */
 };
 
 /* Predicts the completion time and the cost of a message. */
 LH_API int lh_model_predict(const struct lh_model_path *path, const struct lh_model_scheme *scheme,
                             struct lh_model_times *times);
-/* Compute the time within which this share (0 to below 1) of the messages is complete, and the share that is
- * complete within seconds. */
+/* Convert between time and completion: lh_model_quantile() computes the time within which `share` (0 to below
+ * 1) of the messages complete, lh_model_cdf() the share that completes within `seconds`. */
 LH_API int lh_model_quantile(const struct lh_model_path *path, const struct lh_model_scheme *scheme,
                              double share, double *seconds);
 LH_API int lh_model_cdf(const struct lh_model_path *path, const struct lh_model_scheme *scheme,
@@ -149,29 +150,29 @@ LH_API int lh_model_cdf(const struct lh_model_path *path, const struct lh_model_
 /* Selective repeat that delivers at a deadline, complete or not. Longhaul's own bounded completion
  * repeats nothing (LH_MODEL_BOUNDED, by lh_model_predict()). Shares are of a message's chunks. */
 struct lh_model_bounded {
-    double mean_s; /* of the completion time: the deadline, or earlier when complete */
+    double mean_s; /* of the completion time: the deadline, or earlier if complete */
     double p50_s, p99_s, p999_s;
-    double missing; /* in the mean */
-    double missing_p99,
-        missing_p999;      /* at most, in 99 % and 99.9 % of the messages; NaN with bursts: unknown */
-    double whole;          /* share of complete messages */
-    double overhead_bytes; /* of retransmissions until then */
+    double missing;                   /* mean share */
+    double missing_p99, missing_p999; /* 99th and 99.9th percentiles; NaN:
+                                                                          unknown, with bursts */
+    double whole;                     /* share of complete messages */
+    double overhead_bytes;            /* of retransmissions until the deadline */
 };
 
-/* Predicts a deadline. scheme: the retransmissions until then, sr-rto or sr-nack by the paper's timing.
- * deadline_s: from the injection of the first chunk; at least ideal_s. */
+/* Predicts the effect of a deadline. scheme: retransmissions until the deadline, sr-rto or sr-nack with the
+ * paper's timing. deadline_s: from the injection of the first chunk; at least ideal_s. */
 LH_API int lh_model_bounded(const struct lh_model_path *path, const struct lh_model_scheme *scheme,
                             double deadline_s, struct lh_model_bounded *bounded);
-/* Computes the earliest deadline with at most `missing` (above 0, below 1): in the mean where share is 0,
- * else in that share of the messages (-LH_EINVAL with bursts). */
+/* Computes the earliest deadline that leaves at most `missing` (above 0, below 1) of a message: in the mean
+ * if share is 0, else in that share of the messages (-LH_EINVAL with bursts). */
 LH_API int lh_model_deadline(const struct lh_model_path *path, const struct lh_model_scheme *scheme,
                              double missing, double share, double *deadline_s);
 
 /* ---- message by message: Monte Carlo ----------------------------------------------------------------- */
 
-/* Samples `count` completion times into seconds. Only losses are sampled, so the cost is proportional to the
- * losses. The same seed gives the same samples for any number of threads (the caller's included, 1 to 256).
- * Bursts and an erasure code need some bytes of memory per submessage and thread. -LH_ENOMEM. */
+/* Samples `count` completion times into `seconds`. The cost is proportional to the number of losses, since
+ * only losses are sampled. threads: 1 to 256, including the caller's; the same seed gives the same samples
+ * for any number. Bursts and erasure codes allocate some bytes per submessage and thread. -LH_ENOMEM. */
 LH_API int lh_model_sample(const struct lh_model_path *path, const struct lh_model_scheme *scheme,
                            uint64_t seed, uint32_t threads, double *seconds, size_t count);
 
@@ -182,24 +183,25 @@ struct lh_model_summary {
     double p99_s;
     double p999_s;
 };
-/* Summarizes samples, and reorders them. -LH_EINVAL: no samples, or one is not a number. */
+/* Summarizes samples, and reorders them. -LH_EINVAL: there are no samples, or one is not a number. */
 LH_API int lh_model_summarize(double *seconds, size_t count, struct lh_model_summary *summary);
 
 /* ---- collectives: rounds of messages that wait for each other ----------------------------------------- */
 
-/* path->message_bytes is the buffer of each datacenter. Messages do not share bandwidth. */
+/* path->message_bytes is the buffer size of each datacenter. Messages do not share bandwidth. */
 enum lh_model_collective {
-    LH_MODEL_RING_ALLREDUCE, /* 2 N - 2 rounds of an N-th of the buffer (appendix C) */
-    LH_MODEL_TREE_ALLREDUCE, /* binomial tree: ceil(log2 N) rounds to the root, as many back; whole buffers */
-    LH_MODEL_ALL_TO_ALL,     /* N - 1 rounds of an N-th of the buffer, in round r from the one r before */
+    LH_MODEL_RING_ALLREDUCE, /* 2 N - 2 rounds of 1/N of the buffer (appendix C) */
+    LH_MODEL_TREE_ALLREDUCE, /* binomial tree: ceil(log2 N) rounds to the root, and as many back; whole
+                                buffers */
+    LH_MODEL_ALL_TO_ALL,     /* N - 1 rounds of 1/N of the buffer; round r receives from the r-th before */
 };
 
-/* Computes appendix C's lower bound of the mean: the rounds times the mean of a message; ideal_s: the same
- * without loss. 2 to 4096 datacenters. */
+/* Computes appendix C's lower bound of the mean: the number of rounds times the mean of a message. ideal_s:
+ * the same without loss. datacenters: 2 to 4096. */
 LH_API int lh_model_collective_bound(const struct lh_model_path *path, const struct lh_model_scheme *scheme,
                                      enum lh_model_collective collective, uint32_t datacenters,
                                      double *ideal_s, double *mean_s);
-/* Samples the times at which the last datacenter is done; parameters as for lh_model_sample. */
+/* Samples the times at which the last datacenter finishes; parameters as for lh_model_sample. */
 LH_API int lh_model_collective_sample(const struct lh_model_path *path,
                                       const struct lh_model_scheme *scheme,
                                       enum lh_model_collective collective, uint32_t datacenters,
@@ -207,11 +209,11 @@ LH_API int lh_model_collective_sample(const struct lh_model_path *path,
 
 /* ---- independent of a scheme -------------------------------------------------------------------------- */
 
-/* Computes the loss of chunks of that many packets: 1 - (1 - p)^packets (figure 15), or with bursts. */
+/* Computes the loss of chunks of `packets` packets: 1 - (1 - p)^packets (figure 15), or with bursts. */
 LH_API int lh_model_chunk_loss(double packet_loss, double burst_packets, uint32_t packets,
                                double *chunk_loss);
-/* Computes the time of 2^id_bits messages at line rate: a packet later than that finds its message ID reused
- * (section 3.3.2). */
+/* Computes the time of 2^id_bits messages at line rate. A packet that arrives later finds its message ID
+ * reused (section 3.3.2). */
 LH_API int lh_model_wraparound(double bandwidth_bps, uint64_t message_bytes, uint32_t id_bits,
                                double *seconds);
 

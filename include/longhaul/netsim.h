@@ -5,7 +5,7 @@
  * "fat-tree"; lh_netsim_keys() lists them all), and a seed. The same configuration, seed and build give the
  * same run, event by event. One simulation belongs to one thread; different ones may run in parallel.
  *
- * Times are picoseconds of virtual time since the start, sizes bytes, rates bits a second.
+ * Times are picoseconds of virtual time since the start, sizes bytes, rates bits per second.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -32,64 +32,64 @@ struct lh_netsim_key {
     const char *help;          /* one line */
 };
 
-/* Lists all keys, in the order of their sections; *count: their number. Valid for ever. */
+/* Lists all keys, in the order of their sections. *count: number of keys. The list stays valid. */
 LH_API const struct lh_netsim_key *lh_netsim_keys(size_t *count);
 
 /* Creates a configuration with all defaults. -LH_ENOMEM. */
 LH_API int lh_netsim_config_create(struct lh_netsim_config **config);
 LH_API void lh_netsim_config_destroy(struct lh_netsim_config *config); /* NULL is allowed */
-/* Sets a key. Keys of kind "file" have lh_netsim_config_text() instead. -LH_EINVAL, -LH_ERANGE with the key,
- * the value and the remedy in lh_last_error(). */
+/* Sets a key; use lh_netsim_config_text() for keys of kind "file". -LH_EINVAL, -LH_ERANGE: lh_last_error()
+ * has the key, the value and the remedy. */
 LH_API int lh_netsim_config_set(struct lh_netsim_config *config, const char *key, const char *value);
-/* Sets the text of a key of kind "file", which is copied; errors name it `name` (NULL: the key). `text` may
- * be NULL with 0 bytes: an empty file. It is parsed when the simulation is created. -LH_EINVAL, -LH_ENOMEM.
- * */
+/* Sets the text of a key of kind "file", and copies it. name: name of the text in errors; NULL: the key.
+ * text: may be NULL with 0 bytes, an empty file. It is parsed when the simulation is created. -LH_EINVAL,
+ * -LH_ENOMEM. */
 LH_API int lh_netsim_config_text(struct lh_netsim_config *config, const char *key, const char *name,
                                  const char *text, size_t bytes);
 
-/* Returns the key whose value makes `key` unused, such as "workload.kind" for workload.load when that is
- * "incast", or "switch.pfc" for switch.xoff; NULL: it is used, or unknown. Valid for ever. */
+/* Returns the key whose value makes `key` unused; NULL: `key` is used, or unknown. Examples: "workload.kind"
+ * for workload.load when the kind is "incast"; "switch.pfc" for switch.xoff. The name stays valid. */
 LH_API const char *lh_netsim_config_unread(const struct lh_netsim_config *config, const char *key);
 
 /* ---- a run ------------------------------------------------------------------------------------------- */
 
-/* Creates a simulation. The configuration may be destroyed afterwards. -LH_EINVAL, -LH_ERANGE: conflicting
- * keys or an invalid text; -LH_ENOMEM. */
+/* Creates a simulation. The caller may destroy the configuration afterwards. -LH_EINVAL, -LH_ERANGE: keys
+ * conflict, or a text is invalid; -LH_ENOMEM. */
 LH_API int lh_netsim_create(const struct lh_netsim_config *config, uint64_t seed,
                             struct lh_netsim **simulation);
 LH_API void lh_netsim_destroy(struct lh_netsim *simulation); /* NULL is allowed */
 
-/* Runs until no event is left (returns 1: all flows have ended, or are stopped for ever by a deadlock of flow
- * control), or until virtual time is until_ps or events_max events were handled (returns 0: call again).
- * -LH_ENOMEM: more than run.packets packets in the network; the run cannot continue. */
+/* Runs the simulation. Returns 1 when no event remains: all flows have ended, or a deadlock of flow control
+ * has stopped them. Returns 0 when virtual time reaches until_ps, or after events_max events; call again.
+ * -LH_ENOMEM: more than run.packets packets are in the network; the run cannot continue. */
 LH_API int lh_netsim_run(struct lh_netsim *simulation, uint64_t until_ps, uint64_t events_max);
 
 struct lh_netsim_totals {
     uint64_t now_ps;
     uint64_t events;
-    uint64_t hops; /* packets over links: a packet over three links counts three */
+    uint64_t hops; /* packets over links: a packet counts once per link */
     uint64_t flows;
     uint64_t flows_started;
     uint64_t flows_done;
-    uint64_t flows_failed;     /* after transport.retries consecutive timeouts, and one more */
+    uint64_t flows_failed;     /* by one more than transport.retries consecutive timeouts */
     uint64_t delivered_bytes;  /* payload delivered, each byte once */
     uint64_t data_packets;     /* sent by hosts, retransmissions included */
     uint64_t repeated_packets; /* retransmissions */
     uint64_t ack_packets;
     uint64_t timeouts;
-    uint64_t dropped_packets;    /* by switches: the queue or the buffer was full */
+    uint64_t dropped_packets;    /* by switches: queue or buffer full */
     uint64_t lost_packets;       /* by links: their faults */
     uint64_t corrupted_packets;  /* by links; receivers drop them */
     uint64_t duplicated_packets; /* by links */
     uint64_t unroutable_packets; /* no route to the destination */
     uint64_t marked_packets;     /* ECN */
-    uint64_t pauses;             /* pause frames sent; resumes are counted apart */
+    uint64_t pauses;             /* pause frames sent, without resumes */
     uint64_t resumes;
     uint64_t credits;       /* credit messages */
     uint64_t signals_lost;  /* pauses, resumes and credits: lost or corrupted on links */
     uint64_t packets_alive; /* in the network now */
     uint64_t packets_alive_max;
-    uint64_t memory_bytes; /* touched by packets and tables, without code and connections */
+    uint64_t memory_bytes; /* of packets and tables, without code and connections */
 };
 LH_API void lh_netsim_totals(const struct lh_netsim *simulation, struct lh_netsim_totals *totals);
 
@@ -111,11 +111,11 @@ struct lh_netsim_flow {
     bool across;         /* its ends are at different sites */
     uint8_t source_site; /* from 0 */
     uint8_t destination_site;
-    uint64_t delivered_bytes; /* payload that has arrived, each byte once; whole flows with longhaul */
-    uint32_t operation; /* that it is part of, from 0; UINT32_MAX: of none (workload.kind = collective) */
+    uint64_t delivered_bytes; /* arrived payload, each byte once; whole flows with longhaul */
+    uint32_t operation;       /* its operation, from 0; UINT32_MAX: none (workload.kind = collective) */
 };
 LH_API uint64_t lh_netsim_flows_count(const struct lh_netsim *simulation);
-/* -LH_ERANGE: no such flow. */
+/* Gets a flow. -LH_ERANGE: no such flow. */
 LH_API int lh_netsim_flow(const struct lh_netsim *simulation, uint64_t number, struct lh_netsim_flow *flow);
 
 /* ---- links (directed) and hosts --------------------------------------------------------------------- */
@@ -132,9 +132,9 @@ struct lh_netsim_link {
     uint64_t dropped_packets; /* this queue was full */
     uint64_t lost_packets;    /* on the wire */
     uint64_t marked_packets;
-    uint64_t pauses;         /* sent by the receiving end to stop this link */
-    uint64_t paused_ps;      /* time stopped so far (any priority), also for lack of credit */
-    uint64_t held_max_bytes; /* maximum buffered from this link in the switch at its end, of one priority */
+    uint64_t pauses;         /* sent by the receiver to stop this link */
+    uint64_t paused_ps;      /* time stopped so far (any priority), including lack of credit */
+    uint64_t held_max_bytes; /* maximum bytes of one priority from this link in the next switch's buffer */
     uint64_t
         sent_payload_bytes; /* of data packets, retransmissions included: no headers, ACKs, pauses, credits */
 };
@@ -157,10 +157,10 @@ enum lh_netsim_kind {
 struct lh_netsim_packet {
     uint64_t at_ps;
     uint32_t link;
-    uint32_t source; /* hosts; of a pause, a resume or a credit, meaningless */
+    uint32_t source; /* hosts; meaningless for a pause, a resume or a credit */
     uint32_t destination;
-    uint32_t flow;     /* UINT32_MAX: of none, but of disturb.burst */
-    uint32_t sequence; /* data: number of the packet in its flow; ack: all before it have arrived */
+    uint32_t flow;     /* UINT32_MAX: none; the packet is from disturb.burst */
+    uint32_t sequence; /* data: number in the flow; ack: all earlier packets have arrived */
     uint32_t wire_bytes;
     uint8_t kind; /* enum lh_netsim_kind */
     uint8_t priority;
@@ -169,9 +169,9 @@ struct lh_netsim_packet {
     uint16_t quanta; /* of a pause: duration in 512 bit times; 65,535: until the resume */
 };
 typedef void lh_netsim_watcher(void *context, const struct lh_netsim_packet *packet);
-/* Adds a link (UINT32_MAX: every link) to the watcher, which is called for each of its packets. There is one
- * watcher, with one context, for all links; NULL removes it. It must not call the simulation. -LH_ERANGE: no
- * such link. -LH_EINVAL: another watcher or context is set. */
+/* Watches a link (UINT32_MAX: every link): calls the watcher for each of its packets. All links share one
+ * watcher and one context. watcher: NULL removes it; it must not call the simulation. -LH_ERANGE: no such
+ * link. -LH_EINVAL: another watcher or context is set. */
 LH_API int lh_netsim_watch(struct lh_netsim *simulation, uint32_t link, lh_netsim_watcher *watcher,
                            void *context);
 

@@ -1,8 +1,8 @@
 /*
  * probe.h - measures the path between two machines: delay, loss, bursts, order, rate, MTU.
  *
- * One side serves, the other measures the direction from itself to the server, with UDP packets; a control
- * connection over TCP announces trials and reports arrivals. A probe has a bounded time and rate.
+ * The client measures the path to the server with UDP packets. A control connection over TCP announces trials
+ * and reports arrivals. A probe's time and rate are bounded.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -22,7 +22,7 @@ extern "C" {
 #define LH_PROBE_FLOWS_MAX  16
 /* Packets of one trial. */
 #define LH_PROBE_PACKETS_MAX 1000000
-/* UDP payload: our header, and the largest packet that IP has. */
+/* UDP payload: at least the probe's header, at most what an IP packet holds. */
 #define LH_PROBE_PAYLOAD_MIN 64
 #define LH_PROBE_PAYLOAD_MAX 65000
 #define LH_PROBE_TIME_MIN    LH_NS_PER_S
@@ -30,17 +30,17 @@ extern "C" {
 
 /* Zero means the default. */
 struct lh_probe_attr {
-    size_t struct_bytes;      /* set by lh_probe_attr_init: lets the struct grow */
-    struct lh_link_spec link; /* emulated by both sides, each at its sending end; all zero: none */
+    size_t struct_bytes;      /* set by lh_probe_attr_init, so that the struct can grow */
+    struct lh_link_spec link; /* emulated by both sides, for the packets that they send; all zero: none */
     lh_time time_ns;          /* approximate duration; default 10 s */
-    uint64_t rate_bps;        /* maximum rate; 0: as fast as the path takes */
-    uint32_t trials;          /* of each payload size; default 5, fewer where time is short */
-    uint32_t packets;         /* of each trial; default: as the time allows */
-    uint32_t flows;           /* of each trial: number of source ports, used in turn; default 1 */
+    uint64_t rate_bps;        /* maximum rate; 0: the path's maximum */
+    uint32_t trials;          /* per payload size; default 5, fewer if time is short */
+    uint32_t packets;         /* per trial; default: as the time allows */
+    uint32_t flows;           /* per trial: number of source ports, used in turn; default 1 */
     uint32_t size_count;      /* default: 256 B, 1, 4, 8 KiB and the largest below, up to the path MTU */
     uint32_t payload_bytes[LH_PROBE_SIZES_MAX]; /* of UDP */
-    /* A file in which the measured rate is remembered for connections to this server, as in
-     * lh_attr.path_file; NULL: none. A rate that the attributes limited is not. */
+    /* A file that stores the measured rate for later connections to this server, as lh_attr.path_file; NULL:
+     * none. A rate limited by the attributes is not stored. */
     const char *path_file;
 };
 
@@ -48,16 +48,16 @@ struct lh_probe_attr {
 struct lh_probe_trial {
     uint64_t sent;
     uint64_t lost;
-    /* Dropped by the receiving host, by its kernel's counters: a trial with any is excluded from the loss,
-     * since those packets are unknown. */
+    /* Dropped by the receiving host, according to its kernel's counters. A trial with such drops is excluded
+     * from the loss, since the dropped packets are unknown. */
     uint64_t endpoint_drops;
     bool excluded;
 };
 
-/* Loss of one payload size, or of several together. Low and high are 95 % intervals that allow for dependent
- * losses within a burst. */
+/* Loss of one payload size, or of several together. Low and high bound 95 % intervals, which account for
+ * dependent losses within a burst. */
 struct lh_probe_loss {
-    uint64_t sent, lost; /* in trials that count */
+    uint64_t sent, lost; /* in trials that are not excluded */
     double loss, loss_low, loss_high;
     double burst_packets, burst_low, burst_high; /* mean length of a burst (Gilbert-Elliott) */
     bool bursty;                                 /* losses are significantly bursty */
@@ -68,16 +68,16 @@ struct lh_probe_size {
     uint32_t trial_count;
     struct lh_probe_trial trials[LH_PROBE_TRIALS_MAX];
     struct lh_probe_loss loss;
-    double trial_low, trial_high; /* loss of the best and the worst trial that counts */
+    double trial_low, trial_high; /* loss of the best and the worst trial that is not excluded */
     double reorder;               /* ratio of reordered packets (RFC 4737) */
 };
 
 enum lh_probe_limit {
     LH_PROBE_LIMIT_PATH = 1, /* packets are lost, or pushed back, above this rate */
-    LH_PROBE_LIMIT_SENDER,   /* maximum of this host's sending */
-    LH_PROBE_LIMIT_RECEIVER, /* maximum of the remote host's receiving */
+    LH_PROBE_LIMIT_SENDER,   /* this host cannot send faster */
+    LH_PROBE_LIMIT_RECEIVER, /* the remote host cannot receive faster */
     LH_PROBE_LIMIT_ASKED,    /* lh_probe_attr.rate_bps */
-    LH_PROBE_LIMIT_TIME,     /* out of time for higher rates */
+    LH_PROBE_LIMIT_TIME,     /* no time left for higher rates */
 };
 
 struct lh_probe_result {
@@ -93,11 +93,11 @@ struct lh_probe_result {
     enum lh_probe_limit rate_limit;
     uint32_t size_count;
     struct lh_probe_size sizes[LH_PROBE_SIZES_MAX];
-    /* Of all sizes together; of the largest up to 4 KiB only, where loss clearly depends on the size. */
+    /* Of all sizes together; if loss clearly depends on the size, only of the largest size up to 4 KiB. */
     struct lh_probe_loss loss;
     uint32_t loss_payload_bytes; /* 0: all sizes */
     double reorder;              /* ratio of reordered packets */
-    double reorder_extent_mean;  /* mean extent of those in packets; 0: none */
+    double reorder_extent_mean;  /* mean extent of reordering, in packets; 0: none */
     uint64_t reorder_extent_max;
     lh_time reorder_late_max_ns;
     double duplicate; /* ratio of duplicates */
@@ -112,22 +112,21 @@ struct lh_probe_result {
 struct lh_probe_server;
 
 LH_API void lh_probe_attr_init(struct lh_probe_attr *attr);
-/* Measures the path to a server. where: "HOST:PORT"; tries to reach it for wait_ns. Blocks for about the
- * configured time and eight round trips, always bounded.
- * -LH_EINVAL, -LH_ERANGE: an attribute. -LH_EADDR, -LH_ETIMEDOUT, -LH_EPEER: no server, a server that
- * disappeared, or TCP passes and UDP does not. -LH_EHANDSHAKE, -LH_EVERSION, -LH_EPROTOCOL. -LH_EMTU: a
- * requested payload does not pass. */
+/* Measures the path to a server. Blocks for about the configured time and eight round trips, always bounded.
+ * where: "HOST:PORT". wait_ns: time to reach the server. -LH_EINVAL, -LH_ERANGE: an attribute is invalid.
+ * -LH_EADDR, -LH_ETIMEDOUT, -LH_EPEER: there is no server, it disappeared, or only TCP passes and UDP does
+ * not. -LH_EHANDSHAKE, -LH_EVERSION, -LH_EPROTOCOL. -LH_EMTU: a requested payload does not pass. */
 LH_API int lh_probe_run(const char *where, const struct lh_probe_attr *attr, lh_time wait_ns,
                         struct lh_probe_result *result);
 
 /* Starts a server. where: as for lh_listen(). */
 LH_API int lh_probe_listen(const char *where, struct lh_probe_server **server);
 LH_API uint16_t lh_probe_server_port(const struct lh_probe_server *server);
-/* Waits for a client and serves it to its end; strangers and silent clients block nobody. 0: a client was
- * served. -LH_ETIMEDOUT: no client. -LH_EHANDSHAKE, -LH_EVERSION, -LH_EPROTOCOL, -LH_EPEER: a client failed;
- * others may follow. */
+/* Waits for a client and serves it to its end. Invalid and silent clients do not block others. 0: a client
+ * was served. -LH_ETIMEDOUT: no client came. -LH_EHANDSHAKE, -LH_EVERSION, -LH_EPROTOCOL, -LH_EPEER: a client
+ * failed; call again for the next. */
 LH_API int lh_probe_serve(struct lh_probe_server *server, lh_time timeout_ns);
-/* The address of the last client, "[::1]:40000", for messages. */
+/* Returns the address of the last client for display, "[::1]:40000". */
 LH_API const char *lh_probe_server_peer(const struct lh_probe_server *server);
 LH_API void lh_probe_server_close(struct lh_probe_server *server);
 

@@ -1,8 +1,8 @@
 /*
  * stats.h - counters of everything sent, dropped, retransmitted, repaired or late.
  *
- * One list: the field, its name in the command's output and its meaning come from the same line. Counters
- * only grow; they may be read while traffic flows (each is exact, the set is not a snapshot).
+ * One list defines each counter's field, its name in the command's output, and its meaning. Counters only
+ * grow. They can be read while traffic flows: each value is exact, but the set is not a snapshot.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -87,12 +87,12 @@ struct lh_stats {
 #undef LH_STATS_FIELD
 };
 
-/* Number of counters, and the name, meaning and value of one; NULL and 0 beyond the last. */
+/* Return the number of counters, and the name, meaning and value of one; NULL and 0 beyond the last. */
 LH_API size_t lh_stats_count(void);
 LH_API const char *lh_stats_name(size_t index);
 LH_API const char *lh_stats_meaning(size_t index);
 LH_API uint64_t lh_stats_value(const struct lh_stats *stats, size_t index);
-/* Sum of the bad_ counters: invalid packets, all dropped. */
+/* Returns the sum of the bad_ counters: invalid packets, all dropped. */
 LH_API uint64_t lh_stats_bad_packets(const struct lh_stats *stats);
 
 #ifdef __cplusplus

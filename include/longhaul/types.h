@@ -23,12 +23,12 @@ extern "C" {
 /* A time or a duration in nanoseconds. Times count from an arbitrary origin of one fabric's clock. */
 typedef uint64_t lh_time;
 
-/* A time that is never reached. */
+/* Never: a time without end. */
 #define LH_TIME_NEVER UINT64_MAX
-/* As spin_ns of attributes: a thread that waits sleeps at once. */
+/* Value of spin_ns: a waiting thread sleeps at once. */
 #define LH_NO_SPIN LH_TIME_NEVER
 
-/* Bytes of a message. */
+/* A range of a message's bytes. */
 struct lh_range {
     uint64_t offset;
     uint64_t bytes;

@@ -7,9 +7,9 @@
  *   times   ns, us, ms, s, min; a unit is required (save for 0)
  *   ratios  1e-4, 0.0001, 0.01%
  *
- * A decimal fraction is allowed (1.5GiB; the result is rounded to a whole byte, bit/s or ns). Anything else
- * is -LH_EINVAL; a value that is too large, or would round to 0, is -LH_ERANGE. lh_last_error() has the text
- * and a valid example.
+ * Decimal fractions are allowed (1.5GiB); results are rounded to a whole byte, bit/s or ns. Errors:
+ * -LH_EINVAL for any other syntax; -LH_ERANGE for a value that is too large or would round to 0.
+ * lh_last_error() quotes the text and gives a valid example.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -27,10 +27,11 @@ LH_API int lh_parse_rate(const char *text, uint64_t *bps);
 LH_API int lh_parse_time(const char *text, lh_time *ns);
 LH_API int lh_parse_ratio(const char *text, double *ratio); /* 0 to 1 */
 
-/* Bytes that any text of the calls below needs, with the final zero. */
+/* Buffer size that suffices for every call below, with the final zero. */
 #define LH_FORMAT_MAX 32
 
-/* Format a value with three significant digits, into out[size]; return out. Never fail; truncate at size. */
+/* Format a value with three significant digits into out[size], and return out. They never fail; they truncate
+ * at size. */
 LH_API char *lh_format_size(uint64_t bytes, char *out, size_t size);
 LH_API char *lh_format_rate(double bps, char *out, size_t size);
 LH_API char *lh_format_time(double seconds, char *out, size_t size);

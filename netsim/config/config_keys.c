@@ -341,288 +341,300 @@ static int netsim_value_read(const struct netsim_value_rule *rule, const char *k
       "how hosts and switches are connected; a fat tree has k^3/4 hosts, a datacenter is a fat tree",      \
       CHOICE, topology.kind, 0, 0, NULL, 0)                                                                \
     X("topology.hosts", "count", "4",                                                                      \
-      "of a dumbbell on each side; below each leaf; datacenters: below each ToR", COUNT, topology.hosts,   \
-      1, 65536, NULL, 0)                                                                                   \
+      "hosts per side of a dumbbell, per leaf, or per ToR of a datacenter", COUNT, topology.hosts, 1,      \
+      65536, NULL, 0)                                                                                      \
     X("topology.leaves", "count", "4", "leaf-spine: switches with hosts", COUNT, topology.leaves, 1,       \
       65536, NULL, 0)                                                                                      \
-    X("topology.spines", "count", "4", "leaf-spine: switches above them", COUNT, topology.spines, 1, 4096, \
-      NULL, 0)                                                                                             \
+    X("topology.spines", "count", "4", "leaf-spine: switches above the leaves", COUNT, topology.spines, 1, \
+      4096, NULL, 0)                                                                                       \
     X("topology.k", "count", "4", "fat-tree, datacenters: ports of each switch, an even number", COUNT,    \
       topology.k, 2, 64, NULL, 0)                                                                          \
     X("topology.sites", "count", "3", "datacenters: number of sites, in a line: a, b, c", COUNT,           \
       topology.sites, 2, NETSIM_SITES_MAX, NULL, 0)                                                        \
-    X("topology.rate", "rate", "100Gbit", "of every cable that has no other rate", RATE,                   \
-      topology.rate_bps, NETSIM_RATE_MIN, NETSIM_RATE_MAX, NULL, 0)                                        \
+    X("topology.rate", "rate", "100Gbit", "rate of all other cables", RATE, topology.rate_bps,             \
+      NETSIM_RATE_MIN, NETSIM_RATE_MAX, NULL, 0)                                                           \
     X("topology.core_rate", "rate", "same", "dumbbell: the middle cable; leaf-spine: leaf to spine", RATE, \
       topology.core_rate_bps, NETSIM_RATE_MIN, NETSIM_RATE_MAX, "same", 0)                                 \
     X("topology.long_rate", "rate", "full",                                                                \
-      "datacenters: a long cable; full: as much as the cores of a site together", RATE,                    \
+      "datacenters: rate of a long cable; full: the sum of a site's core switches", RATE,                  \
       topology.long_rate_bps, NETSIM_RATE_MIN, NETSIM_RATE_MAX, "full", 0)                                 \
-    X("topology.delay", "time", "1us", "of every cable that has no other delay, one way", TIME,            \
-      topology.delay_ps, 0, NETSIM_SPAN_MAX, NULL, 0)                                                      \
+    X("topology.delay", "time", "1us", "one-way delay of all other cables", TIME, topology.delay_ps, 0,    \
+      NETSIM_SPAN_MAX, NULL, 0)                                                                            \
     X("topology.core_delay", "time", "same", "dumbbell: the middle cable; leaf-spine: leaf to spine",      \
       TIME, topology.core_delay_ps, 0, NETSIM_SPAN_MAX, "same", NETSIM_NEVER)                              \
-    X("topology.long_delay", "time", "12.5ms", "datacenters: a long cable, one way; or as 2500km", TIME,   \
-      topology.long_delay_ps, 0, NETSIM_SPAN_MAX, NULL, 0)                                                 \
+    X("topology.long_delay", "time", "12.5ms",                                                             \
+      "datacenters: one-way delay of a long cable, or its length: 2500km", TIME, topology.long_delay_ps,   \
+      0, NETSIM_SPAN_MAX, NULL, 0)                                                                         \
     X("topology.link", "link", "none",                                                                     \
-      "faults such as loss=1e-4,burst=8 of the only, middle or long cable, or of all between switches",    \
+      "faults such as loss=1e-4,burst=8 on the only, middle or long cable, or all between switches",       \
       FAULTS, topology.faults, 0, 0, NULL, 0)                                                              \
-    X("topology.change_rate", "rate", "none", "of the same cables, from change_from on, for change_for",   \
-      RATE, topology.change_rate_bps, NETSIM_RATE_MIN, NETSIM_RATE_MAX, "none", 0)                         \
-    X("topology.change_from", "time", "0", "when these cables change their rate", TIME,                    \
-      topology.change_from_ps, 0, NETSIM_SPAN_MAX, NULL, 0)                                                \
-    X("topology.change_for", "time", "ever", "how long", TIME, topology.change_for_ps, 1, NETSIM_SPAN_MAX, \
-      "ever", NETSIM_NEVER)                                                                                \
-    X("topology.file", "file", "", "file: hosts, switches and cables", FILE, topology.file, 0, 0, NULL, 0)
+    X("topology.change_rate", "rate", "none",                                                              \
+      "temporary rate of the cables of topology.link; none: no change", RATE, topology.change_rate_bps,    \
+      NETSIM_RATE_MIN, NETSIM_RATE_MAX, "none", 0)                                                         \
+    X("topology.change_from", "time", "0", "time of the change of rate", TIME, topology.change_from_ps, 0, \
+      NETSIM_SPAN_MAX, NULL, 0)                                                                            \
+    X("topology.change_for", "time", "ever", "duration of the change; ever: until the end", TIME,          \
+      topology.change_for_ps, 1, NETSIM_SPAN_MAX, "ever", NETSIM_NEVER)                                    \
+    X("topology.file", "file", "", "with kind file: list of hosts, switches and cables", FILE,             \
+      topology.file, 0, 0, NULL, 0)
 
 #define NETSIM_SWITCH_KEYS(X)                                                                              \
-    X("switch.buffer", "size", "16MiB", "of each switch, shared by its ports", SIZE,                       \
+    X("switch.buffer", "size", "16MiB", "buffer of a switch, shared by its ports", SIZE,                   \
       switches.buffer_bytes, 1, NETSIM_BYTES_MAX, NULL, 0)                                                 \
-    X("switch.queue", "size", "none", "longest queue of a port and priority; what exceeds it is dropped",  \
-      SIZE, switches.queue_bytes, 1, NETSIM_BYTES_MAX, "none", 0)                                          \
+    X("switch.queue", "size", "none",                                                                      \
+      "limit of a queue, per port and priority; excess packets are dropped", SIZE, switches.queue_bytes,   \
+      1, NETSIM_BYTES_MAX, "none", 0)                                                                      \
     X("switch.alpha", "number", "none",                                                                    \
       "limit of a queue, as a multiple (above 0) of the free buffer; none: no such limit", NUMBER,         \
       switches.alpha, 0, 65536, "none", 0)                                                                 \
     X("switch.ecn_min", "size", "0", "queues shorter than this mark no packet", SIZE,                      \
       switches.ecn_min_bytes, 0, NETSIM_BYTES_MAX, NULL, 0)                                                \
-    X("switch.ecn_max", "size", "none", "queues from here on mark every packet; none: nothing is marked",  \
+    X("switch.ecn_max", "size", "none", "queues from this length on mark every packet; none: no marks",    \
       SIZE, switches.ecn_max_bytes, 1, NETSIM_BYTES_MAX, "none", 0)                                        \
-    X("switch.ecn_probability", "ratio", "1", "of marking, just below ecn_max; from ecn_min on it rises",  \
-      RATIO, switches.ecn_probability, 0, 1, NULL, 0)                                                      \
+    X("switch.ecn_probability", "ratio", "1",                                                              \
+      "probability of a mark just below ecn_max; it rises from 0 at ecn_min", RATIO,                       \
+      switches.ecn_probability, 0, 1, NULL, 0)                                                             \
     X("switch.ecn_rate", "rate", "same",                                                                   \
-      "ecn_min and ecn_max are of ports of this rate, others in proportion", RATE, switches.ecn_rate_bps,  \
-      NETSIM_RATE_MIN, NETSIM_RATE_MAX, "same", 0)                                                         \
-    X("switch.routing", "ecmp|spray", "ecmp", "each flow keeps its path, or each packet draws one",        \
-      SWITCH, switches.spray, 0, 0, NULL, 0)                                                               \
+      "port rate for which ecn_min and ecn_max hold; others scale them in proportion", RATE,               \
+      switches.ecn_rate_bps, NETSIM_RATE_MIN, NETSIM_RATE_MAX, "same", 0)                                  \
+    X("switch.routing", "ecmp|spray", "ecmp",                                                              \
+      "each flow keeps its path, or each packet takes a random one", SWITCH, switches.spray, 0, 0, NULL,   \
+      0)                                                                                                   \
     X("switch.pfc", "off|on", "off", "priority flow control: pause the sender instead of dropping",        \
       SWITCH, switches.pfc, 0, 0, NULL, 0)                                                                 \
-    X("switch.xoff", "size", "128KiB", "PFC: pauses the port whose packets occupy more than this", SIZE,   \
+    X("switch.xoff", "size", "128KiB", "PFC: pauses a port whose packets occupy more than this", SIZE,     \
       switches.pfc_xoff_bytes, 1, NETSIM_BYTES_MAX, NULL, 0)                                               \
-    X("switch.xon", "size", "96KiB", "PFC: resumes at this", SIZE, switches.pfc_xon_bytes, 0,              \
-      NETSIM_BYTES_MAX, NULL, 0)                                                                           \
+    X("switch.xon", "size", "96KiB", "PFC: resumes the port at this size", SIZE, switches.pfc_xon_bytes,   \
+      0, NETSIM_BYTES_MAX, NULL, 0)                                                                        \
     X("switch.pfc_alpha", "number", "none",                                                                \
-      "PFC: or above this multiple of the free buffer, if that is more", NUMBER, switches.pfc_alpha, 0,    \
-      65536, "none", 0)                                                                                    \
+      "PFC: threshold as a multiple of the free buffer, if that exceeds xoff", NUMBER, switches.pfc_alpha, \
+      0, 65536, "none", 0)                                                                                 \
     X("switch.pfc_refresh", "time", "none",                                                                \
-      "PFC: a pause ends after 65535 quanta, and is refreshed in this time; none: it lasts until resumed", \
+      "PFC: refresh interval of pauses, which expire after 65535 quanta; none: they last until resumed",   \
       TIME, switches.pfc_refresh_ps, 100 * NETSIM_PS_PER_NS, NETSIM_PS_PER_S, "none", 0)                   \
     X("switch.credits", "size", "none",                                                                    \
-      "credits in place of PFC: the buffer of each link; none: no credits", SIZE, switches.credit_bytes,   \
-      1, NETSIM_BYTES_MAX, "none", 0)                                                                      \
+      "buffer of each link with credits, which replace PFC; none: no credits", SIZE,                       \
+      switches.credit_bytes, 1, NETSIM_BYTES_MAX, "none", 0)                                               \
     X("switch.credit_step", "size", "packet",                                                              \
-      "credits: announced when this much is newly free; packet: a full packet", SIZE,                      \
+      "credits: announces credit when this much buffer is newly free; packet: a full packet", SIZE,        \
       switches.credit_step_bytes, 1, NETSIM_BYTES_MAX, "packet", 0)
 
 #define NETSIM_LONG_KINDS "same|none|pfc|bifrost|cbfc|swing"
 
 #define NETSIM_LONG_KEYS(X)                                                                                \
     X("long.flow_control", NETSIM_LONG_KINDS, "same",                                                      \
-      "of links between sites; same: these links and their switches are like any other", CHOICE,           \
+      "flow control of links between sites; same: that of all other links and switches", CHOICE,           \
       longs.control, 0, 0, NULL, 0)                                                                        \
-    X("long.buffer", "size", "auto", "of such a link at its far end; auto: what the flow control needs",   \
-      SIZE, longs.buffer_bytes, 1, NETSIM_BYTES_MAX, "auto", 0)                                            \
+    X("long.buffer", "size", "auto",                                                                       \
+      "buffer of such a link at its far end; auto: as much as its flow control needs", SIZE,               \
+      longs.buffer_bytes, 1, NETSIM_BYTES_MAX, "auto", 0)                                                  \
     X("long.port_buffer", "size", "shared",                                                                \
-      "of each other port of the switches there; shared: switch.buffer of all", SIZE, longs.port_bytes, 1, \
-      NETSIM_BYTES_MAX, "shared", 0)                                                                       \
+      "buffer of each other port of these switches; shared: switch.buffer for all", SIZE,                  \
+      longs.port_bytes, 1, NETSIM_BYTES_MAX, "shared", 0)                                                  \
     X("long.xoff", "size", "auto",                                                                         \
-      "pfc: pauses above; auto: the buffer less its headroom; swing: of the relay", SIZE,                  \
+      "pfc: pauses above this size; auto: buffer minus headroom; swing: the relay's threshold", SIZE,      \
       longs.xoff_bytes, 1, NETSIM_BYTES_MAX, "auto", 0)                                                    \
-    X("long.xon", "size", "auto", "pfc, swing: resumes at this; auto: at xoff", SIZE, longs.xon_bytes, 1,  \
-      NETSIM_BYTES_MAX, "auto", 0)                                                                         \
+    X("long.xon", "size", "auto", "pfc, swing: resumes at this size; auto: at xoff", SIZE,                 \
+      longs.xon_bytes, 1, NETSIM_BYTES_MAX, "auto", 0)                                                     \
     X("long.overbook", "number", "1",                                                                      \
-      "bifrost, cbfc: share out this multiple of the buffer; what exceeds it is dropped", NUMBER,          \
+      "bifrost, cbfc: overbooking factor of the buffer; excess packets are dropped", NUMBER,               \
       longs.overbook, 1, 65536, NULL, 0)                                                                   \
     X("long.drift", "time", "0",                                                                           \
-      "the delay of such a link goes up by this in half a drift_period, and down again", TIME,             \
-      longs.drift_ps, 0, NETSIM_PS_PER_S, NULL, 0)                                                         \
-    X("long.drift_period", "time", "1s", "of the drift; more than twice as long", TIME,                    \
+      "growth of such a link's delay in half a drift_period, before it falls again", TIME, longs.drift_ps, \
+      0, NETSIM_PS_PER_S, NULL, 0)                                                                         \
+    X("long.drift_period", "time", "1s", "period of the drift; more than twice the drift", TIME,           \
       longs.drift_period_ps, NETSIM_PS_PER_NS, NETSIM_SPAN_MAX, NULL, 0)                                   \
-    X("long.slot", "time", "10us", "bifrost: a pause is decided on once in this time, T", TIME,            \
+    X("long.slot", "time", "10us", "bifrost: time slot T; one pause decision per slot", TIME,              \
       longs.slot_ps, NETSIM_PS_PER_NS, NETSIM_PS_PER_S, NULL, 0)                                           \
-    X("long.delta", "size", "auto", "bifrost: what the link carries in a round trip", SIZE,                \
-      longs.delta_bytes, 1, NETSIM_BYTES_MAX, "auto", 0)                                                   \
+    X("long.delta", "size", "auto", "bifrost: bytes on the link in a round trip", SIZE, longs.delta_bytes, \
+      1, NETSIM_BYTES_MAX, "auto", 0)                                                                      \
     X("long.leak_slots", "count", "1", "bifrost: packets of headroom for late pauses, k", COUNT,           \
       longs.leak_slots, 1, 1000000, NULL, 0)                                                               \
     X("long.guard", "count", "none",                                                                       \
-      "bifrost: the sender pauses after this many slots without a frame; each slot then has one", COUNT,   \
+      "bifrost: the sender pauses after this many slots without a frame; each slot gets a frame", COUNT,   \
       longs.guard_slots, 1, 1000, "none", 0)                                                               \
     X("long.incoming", "granted|arrived", "granted",                                                       \
-      "bifrost: F loses what was granted (proof) or what arrives (as printed)", SWITCH, longs.by_arrivals, \
-      0, 0, NULL, 0)                                                                                       \
+      "bifrost: F decreases by grants (as in the proof) or by arrivals (as printed)", SWITCH,              \
+      longs.by_arrivals, 0, 0, NULL, 0)                                                                    \
     X("long.grants", "printed|even", "printed",                                                            \
-      "bifrost: what has arrived leaves F after a slot's grant (as printed) or before it", SWITCH,         \
+      "bifrost: subtracts arrivals from F after a slot's grant (printed) or before it (even)", SWITCH,     \
       longs.even_grants, 0, 0, NULL, 0)                                                                    \
     X("long.credits", "ideal|12bit", "ideal", "cbfc: without or with the limit of InfiniBand's 12 bits",   \
       SWITCH, longs.credits_12bit, 0, 0, NULL, 0)                                                          \
     X("long.credit_step", "size", "packet",                                                                \
-      "cbfc: credits are announced when this much is newly free; packet: a full packet", SIZE,             \
+      "cbfc: announces credit when this much buffer is newly free; packet: a full packet", SIZE,           \
       longs.credit_step_bytes, 1, NETSIM_BYTES_MAX, "packet", 0)                                           \
     X("long.relay", "forward|threshold", "forward",                                                        \
-      "swing: the relay passes pauses on, or pauses by long.xoff", SWITCH, longs.relay_threshold, 0, 0,    \
+      "swing: the relay forwards pauses, or pauses by long.xoff", SWITCH, longs.relay_threshold, 0, 0,     \
       NULL, 0)                                                                                             \
-    X("long.pfc_refresh", "time", "same", "pfc, swing: as switch.pfc_refresh, of the long link", TIME,     \
+    X("long.pfc_refresh", "time", "same", "pfc, swing: switch.pfc_refresh of the long link", TIME,         \
       longs.pfc_refresh_ps, 100 * NETSIM_PS_PER_NS, NETSIM_PS_PER_S, "same|none", NETSIM_NEVER)            \
-    X("long.credit_refresh", "time", "none", "cbfc: a limit is refreshed in this time", TIME,              \
+    X("long.credit_refresh", "time", "none", "cbfc: refresh interval of a limit; none: sent once", TIME,   \
       longs.credit_refresh_ps, 100 * NETSIM_PS_PER_NS, NETSIM_PS_PER_S, "none", 0)                         \
     X("long.signal_loss", "ratio", "0",                                                                    \
-      "chance of each pause, resume and credit to be lost on such a link, at most 90%", RATIO,             \
-      longs.signal_loss, 0, 1, NULL, 0)                                                                    \
-    X("long.signal_burst", "number", "1", "mean length of such a loss, in signals", NUMBER,                \
+      "loss ratio of pauses, resumes and credits on such links, at most 90%", RATIO, longs.signal_loss, 0, \
+      1, NULL, 0)                                                                                          \
+    X("long.signal_burst", "number", "1", "mean burst length of such losses, in signals", NUMBER,          \
       longs.signal_burst, 1, 10000, NULL, 0)                                                               \
-    X("long.mute_from", "time", "0", "from here on, for mute_for, all signals on such links are lost",     \
+    X("long.mute_from", "time", "0", "begin of an outage in which all signals on such links are lost",     \
       TIME, longs.mute_from_ps, 0, NETSIM_SPAN_MAX, NULL, 0)                                               \
-    X("long.mute_for", "time", "none", "how long; none: never", TIME, longs.mute_for_ps, 0,                \
-      NETSIM_SPAN_MAX, "none", 0)
+    X("long.mute_for", "time", "none", "duration of this outage; none: no outage", TIME,                   \
+      longs.mute_for_ps, 0, NETSIM_SPAN_MAX, "none", 0)
 
 #define NETSIM_TRANSPORT_KEYS(X)                                                                           \
     X("transport.kind", "sr|irn|gbn|longhaul|xp", "sr",                                                    \
-      "selective repeat by round trips; as IRN, with two fixed timeouts; go-back-N; the real protocol; "   \
+      "selective repeat; as IRN, with two fixed timeouts; go-back-N; the real protocol; "                  \
       "XP",                                                                                                \
       CHOICE, transport.kind, 0, 0, NULL, 0)                                                               \
     X("transport.schemes", "schemes", "sr-nack",                                                           \
-      "longhaul: sr-nack, ec:mds, auto ...; of N with spaces between, host h receives by number h mod N",  \
-      TEXT, schemes, 0, NETSIM_SCHEMES_BYTES, NULL, 0)                                                     \
+      "longhaul: sr-nack, ec:mds, auto ...; of N separated by spaces, host h uses number h mod N", TEXT,   \
+      schemes, 0, NETSIM_SCHEMES_BYTES, NULL, 0)                                                           \
     X("transport.congestion", "controller", "none",                                                        \
-      "none; dcqcn: a NIC slows down for marks, by the keys below; bbr, swift ...: as --congestion has "   \
-      "it",                                                                                                \
+      "none; dcqcn: a NIC slows down for marks, by the keys below; bbr, swift ...: as for --congestion",   \
       CONGESTION, transport.congestion, 0, 0, NULL, 0)                                                     \
-    X("transport.payload", "size", "4096", "of a full packet", SIZE32, transport.payload_bytes, 1, 65000,  \
-      NULL, 0)                                                                                             \
+    X("transport.payload", "size", "4096", "payload of a full packet", SIZE32, transport.payload_bytes, 1, \
+      65000, NULL, 0)                                                                                      \
     X("transport.header", "size", "78",                                                                    \
-      "of each data packet: Ethernet 14, IPv4 20, UDP 8, BTH 12, RETH 16, ICRC 4, FCS 4", SIZE32,          \
+      "headers of a data packet: Ethernet 14, IPv4 20, UDP 8, BTH 12, RETH 16, ICRC 4, FCS 4", SIZE32,     \
       transport.header_bytes, 0, 500, NULL, 0)                                                             \
-    X("transport.ack", "size", "64", "an acknowledgement; 0: none, and no retransmission", SIZE32,         \
+    X("transport.ack", "size", "64", "size of an acknowledgement; 0: none, and no retransmission", SIZE32, \
       transport.ack_bytes, 0, 65000, NULL, 0)                                                              \
     X("transport.deadline", "time", "path",                                                                \
-      "xp: a message ends with what has come; path: after 10ms, or twice its time alone if that is more",  \
+      "xp: time limit of a message; path: 10ms, or twice its time in an empty network if that is more",    \
       TIME, transport.deadline_ps, 1, NETSIM_SPAN_MAX, "path", NETSIM_NEVER)                               \
     X("transport.queue_pair", "flow|peer", "flow",                                                         \
-      "sr, irn, gbn: each flow has one of its own, or all flows from one host to another are its "         \
-      "messages, in order",                                                                                \
+      "sr, irn, gbn: one per flow, or one per pair of hosts, with flows as messages "                      \
+      "in order",                                                                                          \
       SWITCH, transport.one_queue_pair, 0, 0, NULL, 0)                                                     \
     X("transport.window", "size", "bdp",                                                                   \
-      "payload in flight of a flow; bdp: what its path holds; none: any", SIZE, transport.window_bytes, 1, \
-      NETSIM_BYTES_MAX, "bdp|none", NETSIM_WINDOW_BDP)                                                     \
+      "limit of a flow's payload in flight; bdp: its path's bandwidth-delay product; none: no limit",      \
+      SIZE, transport.window_bytes, 1, NETSIM_BYTES_MAX, "bdp|none", NETSIM_WINDOW_BDP)                    \
     X("transport.rto", "number", "3",                                                                      \
-      "retransmission timeout, in round trips: as measured, at least that of the empty path", NUMBER,      \
+      "retransmission timeout, in measured round trips, at least those of the empty path", NUMBER,         \
       transport.rto, 1, 1000000, NULL, 0)                                                                  \
-    X("transport.rto_min", "time", "320us", "no timeout is shorter; queues may delay an answer so long",   \
+    X("transport.rto_min", "time", "320us", "minimum of the timeout, an allowance for queueing delays",    \
       TIME, transport.rto_min_ps, 0, NETSIM_SPAN_MAX, NULL, 0)                                             \
     X("transport.rto_low", "time", "path",                                                                 \
-      "irn: timeout with few packets in flight; path: 100us, or 3 round trips of the empty path if more",  \
-      TIME, transport.rto_low_ps, 0, NETSIM_SPAN_MAX, "path", NETSIM_NEVER)                                \
+      "irn: timeout with few packets in flight; path: 100us or 3 round trips of the empty path", TIME,     \
+      transport.rto_low_ps, 0, NETSIM_SPAN_MAX, "path", NETSIM_NEVER)                                      \
     X("transport.rto_high", "time", "path",                                                                \
-      "irn: timeout with more; path: 320us, or 3 round trips, or rto_low if more", TIME,                   \
+      "irn: timeout with more packets in flight; path: 320us, 3 round trips or rto_low", TIME,             \
       transport.rto_high_ps, 0, NETSIM_SPAN_MAX, "path", NETSIM_NEVER)                                     \
-    X("transport.rto_low_packets", "count", "3", "irn: limit of few packets", COUNT,                       \
-      transport.rto_low_packets, 0, 1000000000, NULL, 0)                                                   \
-    X("transport.retries", "count", "7", "consecutive timeouts before a flow fails; none: it never does",  \
+    X("transport.rto_low_packets", "count", "3", "irn: maximum number of packets that counts as few",      \
+      COUNT, transport.rto_low_packets, 0, 1000000000, NULL, 0)                                            \
+    X("transport.retries", "count", "7", "consecutive timeouts before a flow fails; none: it never fails", \
       COUNT, transport.retries, 1, 200, "none", 0)                                                         \
-    X("transport.reorder", "count", "3",                                                                   \
-      "a packet is lost when more than this number of later ones have arrived", COUNT,                     \
-      transport.reorder_packets, 0, 1000000000, NULL, 0)                                                   \
-    X("transport.rate", "rate", "line", "pace of each flow; line: as fast as its host's cable", RATE,      \
+    X("transport.reorder", "count", "3", "later packets received before a missing packet counts as lost",  \
+      COUNT, transport.reorder_packets, 0, 1000000000, NULL, 0)                                            \
+    X("transport.rate", "rate", "line", "pace of each flow; line: the rate of its host's cable", RATE,     \
       transport.rate_bps, NETSIM_RATE_MIN, NETSIM_RATE_MAX, "line", 0)                                     \
     X("transport.nack", "time", "none",                                                                    \
-      "gbn: a gap that stays is reported again after this; none: once only", TIME, transport.nack_ps, 1,   \
+      "gbn: interval of reports of a persistent gap; none: reported once", TIME, transport.nack_ps, 1,     \
       NETSIM_SPAN_MAX, "none", 0)                                                                          \
     X("transport.cnp", "time", "none",                                                                     \
-      "dcqcn: at most one notification of a flow in this time; none: one for each marked packet", TIME,    \
+      "dcqcn: minimum interval of a flow's notifications; none: one per marked packet", TIME,              \
       transport.cnp_ps, 1, NETSIM_SPAN_MAX, "none", 0)                                                     \
-    X("transport.dcqcn_alpha", "time", "1us", "dcqcn: how often the estimate of congestion is updated",    \
-      TIME, transport.dcqcn.alpha_ps, 100 * NETSIM_PS_PER_NS, NETSIM_SPAN_MAX, NULL, 0)                    \
-    X("transport.dcqcn_gain", "ratio", "0.00390625", "dcqcn: weight of the newest interval in it; 1/256",  \
-      RATIO, transport.dcqcn.gain, 0, 1, NULL, 0)                                                          \
-    X("transport.dcqcn_decrease", "time", "4us", "dcqcn: at most one cut in this time", TIME,              \
+    X("transport.dcqcn_alpha", "time", "1us",                                                              \
+      "dcqcn: update interval of alpha, the estimate of congestion", TIME, transport.dcqcn.alpha_ps,       \
+      100 * NETSIM_PS_PER_NS, NETSIM_SPAN_MAX, NULL, 0)                                                    \
+    X("transport.dcqcn_gain", "ratio", "0.00390625",                                                       \
+      "dcqcn: weight of the newest interval in alpha; 1/256", RATIO, transport.dcqcn.gain, 0, 1, NULL, 0)  \
+    X("transport.dcqcn_decrease", "time", "4us", "dcqcn: minimum interval between rate cuts", TIME,        \
       transport.dcqcn.decrease_ps, 100 * NETSIM_PS_PER_NS, NETSIM_SPAN_MAX, NULL, 0)                       \
-    X("transport.dcqcn_increase", "time", "900us", "dcqcn: from a cut or increase to the next increase",   \
-      TIME, transport.dcqcn.increase_ps, 100 * NETSIM_PS_PER_NS, NETSIM_SPAN_MAX, NULL, 0)                 \
+    X("transport.dcqcn_increase", "time", "900us",                                                         \
+      "dcqcn: interval from a cut or increase to the next increase", TIME, transport.dcqcn.increase_ps,    \
+      100 * NETSIM_PS_PER_NS, NETSIM_SPAN_MAX, NULL, 0)                                                    \
     X("transport.dcqcn_bytes", "size", "none", "dcqcn: bytes after which the rate increases too", SIZE,    \
       transport.dcqcn.increase_bytes, 1000, NETSIM_BYTES_MAX, "none", 0)                                   \
     X("transport.dcqcn_recovery", "count", "1",                                                            \
-      "dcqcn: increases after a cut that only go back towards the rate before it", COUNT,                  \
+      "dcqcn: recovery steps after a cut, each half way back to the target", COUNT,                        \
       transport.dcqcn.recovery_stages, 0, 1000, NULL, 0)                                                   \
-    X("transport.dcqcn_additive", "rate", "50Mbit", "dcqcn: what the first increase behind these adds",    \
-      RATE, transport.dcqcn.additive_bps, NETSIM_RATE_MIN, NETSIM_RATE_MAX, NULL, 0)                       \
-    X("transport.dcqcn_hyper", "rate", "100Mbit", "dcqcn: what each later one adds", RATE,                 \
-      transport.dcqcn.hyper_bps, NETSIM_RATE_MIN, NETSIM_RATE_MAX, NULL, 0)                                \
-    X("transport.dcqcn_least", "rate", "100Mbit", "dcqcn: no cut goes below", RATE,                        \
+    X("transport.dcqcn_additive", "rate", "50Mbit",                                                        \
+      "dcqcn: increase of the target by the first step after recovery", RATE,                              \
+      transport.dcqcn.additive_bps, NETSIM_RATE_MIN, NETSIM_RATE_MAX, NULL, 0)                             \
+    X("transport.dcqcn_hyper", "rate", "100Mbit", "dcqcn: increase of the target by each later step",      \
+      RATE, transport.dcqcn.hyper_bps, NETSIM_RATE_MIN, NETSIM_RATE_MAX, NULL, 0)                          \
+    X("transport.dcqcn_least", "rate", "100Mbit", "dcqcn: minimum rate after a cut", RATE,                 \
       transport.dcqcn.min_bps, NETSIM_RATE_MIN, NETSIM_RATE_MAX, NULL, 0)                                  \
     X("transport.dcqcn_clamp", "off|on", "off",                                                            \
-      "dcqcn: a cut soon after a cut also lowers the rate that is gone back to", SWITCH,                   \
+      "dcqcn: a second cut without an increase in between also lowers the target", SWITCH,                 \
       transport.dcqcn.clamp, 0, 0, NULL, 0)                                                                \
-    X("transport.data_priority", "count", "3", "0 to 7; higher ones go first", PRIORITY,                   \
+    X("transport.data_priority", "count", "3", "0 to 7; higher priorities go first", PRIORITY,             \
       transport.data_priority, 0, 7, NULL, 0)                                                              \
-    X("transport.ack_priority", "count", "6", "0 to 7; higher ones go first", PRIORITY,                    \
+    X("transport.ack_priority", "count", "6", "0 to 7; higher priorities go first", PRIORITY,              \
       transport.ack_priority, 0, 7, NULL, 0)
 
 #define NETSIM_WORKLOAD_KEYS(X)                                                                            \
     X("workload.kind", NETSIM_WORKLOAD_KINDS, "permutation",                                               \
-      "who sends: each host to one other; many to one; each to each; a list; at random times; a group",    \
+      "pattern: each host to another; many to one; each to all; a list; random times; a collective",       \
       CHOICE, workload.kind, 0, 0, NULL, 0)                                                                \
     X("workload.matrix", "uniform|across|inside", "uniform",                                               \
-      "poisson, permutation: to any host; from the first half or site to the rest; within a site", CHOICE, \
+      "poisson, permutation: any hosts; first half or site to the rest; within a site", CHOICE,            \
       workload.matrix, 0, 0, NULL, 0)                                                                      \
     X("workload.pairs", "pairs", "none",                                                                   \
-      "poisson: sites that send to others, such as a>c,b>c=2; = gives the multiple of the load", PAIRS,    \
-      workload.pairs, 0, 0, NULL, 0)                                                                       \
-    X("workload.bytes", "size", "1MiB", "of each flow without another size", SIZE, workload.bytes, 1,      \
-      NETSIM_BYTES_MAX, NULL, 0)                                                                           \
-    X("workload.senders", "count", "all", "incast: number of hosts that send; all: all but the receiver",  \
+      "poisson: pairs of sites, such as a>c,b>c=2, where =2 doubles the load", PAIRS, workload.pairs, 0,   \
+      0, NULL, 0)                                                                                          \
+    X("workload.bytes", "size", "1MiB", "size of flows, unless another key sets it", SIZE, workload.bytes, \
+      1, NETSIM_BYTES_MAX, NULL, 0)                                                                        \
+    X("workload.senders", "count", "all", "incast: number of senders; all: all hosts except the receiver", \
       COUNT, workload.senders, 1, 65535, "all", 0)                                                         \
-    X("workload.receiver", "count", "any", "incast: the host that receives; any: drawn", COUNT,            \
+    X("workload.receiver", "count", "any", "incast: the receiving host; any: a random one", COUNT,         \
       workload.receiver, 0, 65535, "any", UINT32_MAX)                                                      \
     X("workload.rounds", "count", "1",                                                                     \
-      "permutation, incast, all-to-all: number of rounds, each drawn; collective: of operations", COUNT,   \
+      "permutation, incast, all-to-all: number of random rounds; collective: of operations", COUNT,        \
       workload.rounds, 1, 16777216, NULL, 0)                                                               \
-    X("workload.gap", "time", "0", "between the starts of two rounds", TIME, workload.gap_ps, 0,           \
+    X("workload.gap", "time", "0", "interval between the starts of two rounds", TIME, workload.gap_ps, 0,  \
       NETSIM_SPAN_MAX, NULL, 0)                                                                            \
-    X("workload.jitter", "time", "0", "each start of a round is drawn from 0 to this", TIME,               \
+    X("workload.jitter", "time", "0", "maximum random delay of each flow's start in a round", TIME,        \
       workload.jitter_ps, 0, NETSIM_SPAN_MAX, NULL, 0)                                                     \
-    X("workload.load", "ratio", "50%", "poisson: payload offered, as a share of load_base of each sender", \
+    X("workload.load", "ratio", "50%", "poisson: offered payload, as a share of each sender's load_base",  \
       RATIO, workload.load, 0, 10, NULL, 0)                                                                \
-    X("workload.load_base", "rate", "line", "poisson: what load is a share of; line: the host's cable",    \
+    X("workload.load_base", "rate", "line", "poisson: rate to which load refers; line: the host's cable",  \
       RATE, workload.load_base_bps, 1, NETSIM_RATE_MAX, "line", 0)                                         \
     X("workload.duration", "time", "10ms", "poisson: flows begin during this time", TIME,                  \
       workload.duration_ps, 1, NETSIM_SPAN_MAX, NULL, 0)                                                   \
-    X("workload.sizes", "file", "", "poisson: distribution of sizes; without it each flow has `bytes`",    \
-      FILE, workload.sizes, 0, 0, NULL, 0)                                                                 \
-    X("workload.flows", "file", "", "flows: the list, one flow a line", FILE, workload.flows, 0, 0, NULL,  \
-      0)                                                                                                   \
+    X("workload.sizes", "file", "",                                                                        \
+      "poisson: distribution of sizes; without it all flows have workload.bytes", FILE, workload.sizes, 0, \
+      0, NULL, 0)                                                                                          \
+    X("workload.flows", "file", "", "flows: the list, one flow per line", FILE, workload.flows, 0, 0,      \
+      NULL, 0)                                                                                             \
     X("workload.collective", "collective", "allreduce",                                                    \
       "allreduce, broadcast, alltoall, barrier, ...; bytes: the whole tensor", TEXT, workload.collective,  \
       0, NETSIM_COLLECTIVE_BYTES, NULL, 0)                                                                 \
     X("workload.schedule", "schedule", "default", "collective: ring, binomial-tree, ...", TEXT,            \
       workload.schedule, 0, NETSIM_COLLECTIVE_BYTES, NULL, 0)                                              \
     X("workload.block", "size", "auto",                                                                    \
-      "collective: bytes of a flow; auto: 256KiB of a broadcast or reduce, else whole transfers", SIZE,    \
+      "collective: maximum of a flow; auto: 256KiB for broadcast and reduce, else whole transfers", SIZE,  \
       workload.block_bytes, 1, NETSIM_BYTES_MAX, "auto", 0)                                                \
     X("workload.wait", "blocks|steps", "blocks",                                                           \
-      "collective: a flow waits for the blocks that it carries, or for all of the steps before", SWITCH,   \
+      "collective: a flow waits for its blocks, or for all data of earlier steps", SWITCH,                 \
       workload.by_steps, 0, 0, NULL, 0)                                                                    \
-    X("workload.members", "count", "all", "collective: hosts that take part, evenly spread", COUNT,        \
-      workload.members, 2, 65536, "all", 0)                                                                \
-    X("workload.compute", "time", "0", "collective: of each member, from its end to its next beginning",   \
+    X("workload.members", "count", "all", "collective: number of members, evenly spread over all hosts",   \
+      COUNT, workload.members, 2, 65536, "all", 0)                                                         \
+    X("workload.compute", "time", "0", "collective: compute time of each member between two operations",   \
       TIME, workload.compute_ps, 0, NETSIM_SPAN_MAX, NULL, 0)
 
 #define NETSIM_DISTURB_KEYS(X)                                                                             \
-    X("disturb.stragglers", "ratio", "0", "hosts that pause now and then, and send nothing; at least one", \
-      RATIO, disturb.stragglers, 0, 1, NULL, 0)                                                            \
-    X("disturb.pause", "time", "1ms", "how long", TIME, disturb.pause_ps, 1, NETSIM_SPAN_MAX, NULL, 0)     \
-    X("disturb.pause_every", "time", "10ms", "mean time from a pause of a host to its next", TIME,         \
-      disturb.pause_every_ps, 1, NETSIM_SPAN_MAX, NULL, 0)                                                 \
-    X("disturb.burst", "size", "none", "other traffic: of a host to another, both drawn, at once", SIZE,   \
+    X("disturb.stragglers", "ratio", "0",                                                                  \
+      "share of hosts that pause repeatedly and then send nothing; at least one", RATIO,                   \
+      disturb.stragglers, 0, 1, NULL, 0)                                                                   \
+    X("disturb.pause", "time", "1ms", "duration of a pause", TIME, disturb.pause_ps, 1, NETSIM_SPAN_MAX,   \
+      NULL, 0)                                                                                             \
+    X("disturb.pause_every", "time", "10ms", "mean time from the end of a host's pause to its next one",   \
+      TIME, disturb.pause_every_ps, 1, NETSIM_SPAN_MAX, NULL, 0)                                           \
+    X("disturb.burst", "size", "none", "background traffic: burst from one random host to another", SIZE,  \
       disturb.burst_bytes, 1, NETSIM_BURST_MAX, "none", 0)                                                 \
-    X("disturb.burst_every", "time", "1ms", "mean time between two in the whole network", TIME,            \
+    X("disturb.burst_every", "time", "1ms", "mean time between two bursts in the network", TIME,           \
       disturb.burst_every_ps, NETSIM_PS_PER_NS, NETSIM_SPAN_MAX, NULL, 0)                                  \
-    X("disturb.flap", "time", "none", "a cable between switches, drawn, loses everything for so long",     \
-      TIME, disturb.flap_ps, 1, NETSIM_SPAN_MAX, "none", 0)                                                \
-    X("disturb.flap_every", "time", "100ms", "mean time between two in the whole network", TIME,           \
+    X("disturb.flap", "time", "none", "outage of a random cable between switches; none: never", TIME,      \
+      disturb.flap_ps, 1, NETSIM_SPAN_MAX, "none", 0)                                                      \
+    X("disturb.flap_every", "time", "100ms", "mean time between two flaps in the network", TIME,           \
       disturb.flap_every_ps, NETSIM_PS_PER_NS, NETSIM_SPAN_MAX, NULL, 0)
 
 #define NETSIM_RUN_KEYS(X)                                                                                 \
-    X("run.packets", "count", "4194304", "most packets alive at once; memory is used as they are", COUNT,  \
-      packets_max, 16, 1000000000, NULL, 0)
+    X("run.packets", "count", "4194304",                                                                   \
+      "limit of packets in the network; memory grows with their number", COUNT, packets_max, 16,           \
+      1000000000, NULL, 0)
 
 #define NETSIM_KEYS(X)                                                                                     \
     NETSIM_TOPOLOGY_KEYS(X)                                                                                \

@@ -455,14 +455,15 @@ static int check_switches(const struct netsim_config *config)
     if (switches->ecn_max_bytes == 0 && switches->ecn_min_bytes != 0)
         return lh_fail(
             LH_EINVAL,
-            "switch.ecn_min is set and switch.ecn_max is not, so nothing would be marked (set both)");
+            "switch.ecn_min is set without switch.ecn_max: no packet would be marked (set both)");
     if (switches->pfc && switches->pfc_xon_bytes > switches->pfc_xoff_bytes)
         return lh_fail(LH_EINVAL,
                        "switch.xon (%" PRIu64 ") is above switch.xoff (%" PRIu64
                        "): it would resume before it pauses (lower xon)",
                        switches->pfc_xon_bytes, switches->pfc_xoff_bytes);
     if (switches->pfc && switches->credit_bytes != 0)
-        return lh_fail(LH_EINVAL, "switch.pfc is on and switch.credits is set: one of them is enough");
+        return lh_fail(LH_EINVAL,
+                       "switch.pfc is on and switch.credits is set: mutually exclusive (set one)");
     if (switches->credit_bytes != 0) {
         int rc = check_credits(config);
         if (rc != 0)
@@ -509,12 +510,11 @@ static int check_congestion(const struct netsim_config *config)
     if (transport->congestion.kind == NETSIM_CONGESTION_NONE)
         return 0;
     if (transport->kind == NETSIM_XP)
-        return lh_fail(LH_EINVAL,
-                       "transport.congestion is set and transport.kind is xp, which acknowledges "
-                       "nothing (set transport.rate instead)");
+        return lh_fail(LH_EINVAL, "transport.congestion is set, but transport.kind = xp has no "
+                                  "acknowledgements (set transport.rate instead)");
     if (transport->ack_bytes == 0)
-        return lh_fail(LH_EINVAL, "transport.congestion is set and transport.ack is 0: nothing would tell "
-                                  "the sender (set transport.ack)");
+        return lh_fail(LH_EINVAL, "transport.congestion is set, but transport.ack is 0: the sender gets no "
+                                  "feedback (set transport.ack)");
     if (transport->congestion.kind == NETSIM_CONGESTION_CONTROLLER)
         return 0;
     if (!(transport->dcqcn.gain > 0))
@@ -533,8 +533,8 @@ static int check_queue_pair(const struct netsim_transport_config *transport)
     if (transport->ack_bytes == 0)
         return lh_fail(LH_EINVAL, "transport.queue_pair = peer and transport.ack is 0 (set transport.ack)");
     if (transport->congestion.kind != NETSIM_CONGESTION_NONE)
-        return lh_fail(LH_EINVAL, "transport.queue_pair = peer and transport.congestion is set, which each "
-                                  "flow has for itself (set transport.rate instead)");
+        return lh_fail(LH_EINVAL, "transport.queue_pair = peer excludes transport.congestion, which is per "
+                                  "flow (set transport.rate instead)");
     return 0;
 }
 
@@ -542,23 +542,22 @@ static int check_texts(const struct netsim_config *config)
 {
     const struct netsim_workload_config *workload = &config->workload;
     if (config->topology.kind == NETSIM_TOPOLOGY_FILE && config->topology.file.data == NULL)
-        return lh_fail(LH_EINVAL, "topology.kind is \"file\" and topology.file is not given (give it)");
+        return lh_fail(LH_EINVAL, "topology.kind is \"file\", but topology.file is missing (set it)");
     if (config->topology.kind != NETSIM_TOPOLOGY_FILE && config->topology.file.data != NULL)
-        return lh_fail(LH_EINVAL, "topology.file is given and not used (set topology.kind to \"file\")");
+        return lh_fail(LH_EINVAL, "topology.file is set, but unused (set topology.kind to \"file\")");
     if (workload->kind == NETSIM_FLOWS_FILE && workload->flows.data == NULL)
-        return lh_fail(LH_EINVAL, "workload.kind is \"flows\" and workload.flows is not given (give it)");
+        return lh_fail(LH_EINVAL, "workload.kind is \"flows\", but workload.flows is missing (set it)");
     if (workload->kind != NETSIM_FLOWS_FILE && workload->flows.data != NULL)
-        return lh_fail(LH_EINVAL, "workload.flows is given and not used (set workload.kind to \"flows\")");
+        return lh_fail(LH_EINVAL, "workload.flows is set, but unused (set workload.kind to \"flows\")");
     if (workload->kind != NETSIM_POISSON && workload->sizes.data != NULL)
-        return lh_fail(LH_EINVAL,
-                       "workload.sizes is given and not used (set workload.kind to \"poisson\")");
+        return lh_fail(LH_EINVAL, "workload.sizes is set, but unused (set workload.kind to \"poisson\")");
     return 0;
 }
 
 static int check_workload(const struct netsim_workload_config *workload)
 {
     if (workload->kind == NETSIM_POISSON && !(workload->load > 0))
-        return lh_fail(LH_ERANGE, "workload.load 0: no flow would ever begin (raise it)");
+        return lh_fail(LH_ERANGE, "workload.load 0: no flow would begin (raise it)");
     return 0;
 }
 
@@ -570,8 +569,8 @@ static int check_priorities(const struct netsim_config *config)
         transport->ack_priority != transport->data_priority)
         return 0;
     return lh_fail(LH_EINVAL,
-                   "transport.ack_priority %u, that of the data: acknowledgements have no credits, and "
-                   "would use up the buffer of the data (set another)",
+                   "transport.ack_priority %u, equal to the data's: acknowledgements have no credits, and "
+                   "would fill the data's buffer (set another)",
                    transport->ack_priority);
 }
 

@@ -99,8 +99,8 @@ int netsim_disturbance_check(const struct netsim_config *config)
     bool any = disturb->stragglers > 0 || disturb->burst_bytes != 0 || disturb->flap_ps != 0;
     if (!any || config->transport.ack_bytes != 0 || config->transport.kind == NETSIM_XP)
         return 0;
-    return lh_fail(LH_EINVAL, "a key of disturb is set and transport.ack is 0: a flow that loses a packet "
-                              "would never end, nor the run (set transport.ack)");
+    return lh_fail(LH_EINVAL, "a key of disturb is set, but transport.ack is 0: a flow with a lost packet "
+                              "would never end (set transport.ack)");
 }
 
 /* ---- events ------------------------------------------------------------------------------------------ */

@@ -185,7 +185,8 @@ int sim_endpoint_connect(struct fabric_endpoint *base, const struct qp_info_endp
         return lh_fail(LH_EADDR,
                        "peer: not a host of this simulated world (open both ends as sim:<world>/<host>)");
     if (peer->channels != channels || peer->generations != endpoint->table.attr.generations)
-        return lh_fail(LH_EHANDSHAKE, "the peer has %u channels and %u generations, this end %u and %u",
+        return lh_fail(LH_EHANDSHAKE,
+                       "channels or generations mismatch: peer %u and %u, this side %u and %u",
                        peer->channels, peer->generations, channels, endpoint->table.attr.generations);
     for (uint32_t i = 0; i <= channels; i++) {
         struct sim_path *path = &endpoint->paths[i];

@@ -487,8 +487,7 @@ static int sim_open(const struct fabric_attr *attr, struct fabric **out)
     sim->world = sim_world_enter(attr->address, name_bytes);
     if (sim->world == NULL) {
         free(sim);
-        return lh_fail(LH_EADDR,
-                       "there is no simulated world '%.*s'; the program that simulates creates it first",
+        return lh_fail(LH_EADDR, "simulated world '%.*s': not found (call lh_sim_world_create() first)",
                        (int)name_bytes, attr->address);
     }
     uint32_t hosts = sim->world->hosts_count;

@@ -160,9 +160,10 @@ static int registry_add(struct sim_world *world)
         registry[place] = world;
     pthread_mutex_unlock(&registry_lock);
     if (taken)
-        return lh_fail(LH_EINVAL, "simulated world '%s' exists already; choose another name", world->name);
+        return lh_fail(LH_EINVAL, "simulated world '%s': already exists (choose another name)",
+                       world->name);
     if (place == SIM_WORLDS_MAX)
-        return lh_fail(LH_ENOMEM, "there are %u simulated worlds already; destroy one first",
+        return lh_fail(LH_ENOMEM, "limit of %u simulated worlds reached (destroy one first)",
                        SIM_WORLDS_MAX);
     return 0;
 }
@@ -224,7 +225,7 @@ int sim_world_make(const char *name, uint32_t hosts, uint64_t seed, const struct
                    struct sim_world **out)
 {
     if (!is_valid_name(name))
-        return lh_fail(LH_EINVAL, "simulated world '%s': a name has 1 to %u characters and no '/'", name,
+        return lh_fail(LH_EINVAL, "simulated world '%s': invalid name (1 to %u characters, no '/')", name,
                        SIM_WORLD_NAME_MAX - 1);
     if (hosts == 0 || hosts > SIM_HOSTS_MAX)
         return lh_fail(LH_ERANGE, "simulated world '%s': %u hosts: out of range (1 to %u)", name, hosts,

@@ -61,19 +61,20 @@ static int check(const uint8_t *data, size_t bytes)
     uint8_t sequence[4];
     /* MAC control frames have one length; there is nothing behind the padding. */
     if (bytes != LH_PFC_FRAME_BYTES)
-        return lh_fail(LH_EPROTOCOL, "a pause frame of %zu bytes: it has %u, with its check sequence",
-                       bytes, LH_PFC_FRAME_BYTES);
+        return lh_fail(LH_EPROTOCOL,
+                       "pause frame of %zu bytes: invalid length (%u with the check sequence)", bytes,
+                       LH_PFC_FRAME_BYTES);
     if (memcmp(data, destination, sizeof destination) != 0)
-        return lh_fail(LH_EPROTOCOL, "a pause frame goes to 01:80:c2:00:00:01, and this one does not");
+        return lh_fail(LH_EPROTOCOL, "pause frame: invalid destination (01:80:c2:00:00:01)");
     if (lh_get_be16(data + TYPE_AT) != TYPE_MAC_CONTROL)
-        return lh_fail(LH_EPROTOCOL, "type 0x%04x: MAC control has 0x%04x", lh_get_be16(data + TYPE_AT),
+        return lh_fail(LH_EPROTOCOL, "type 0x%04x: not MAC control (0x%04x)", lh_get_be16(data + TYPE_AT),
                        TYPE_MAC_CONTROL);
     if (lh_get_be16(data + OPCODE_AT) != OPCODE_PFC)
-        return lh_fail(LH_EPROTOCOL, "opcode 0x%04x: priority flow control has 0x%04x",
+        return lh_fail(LH_EPROTOCOL, "opcode 0x%04x: not priority flow control (0x%04x)",
                        lh_get_be16(data + OPCODE_AT), OPCODE_PFC);
     check_sequence(data, sequence);
     if (memcmp(data + CHECK_AT, sequence, sizeof sequence) != 0)
-        return lh_fail(LH_EPROTOCOL, "the frame check sequence of a pause frame is wrong (drop it)");
+        return lh_fail(LH_EPROTOCOL, "pause frame: frame check sequence mismatch (drop it)");
     return 0;
 }
 
@@ -157,7 +158,7 @@ static int check_link(const struct lh_bifrost_config *config)
         return lh_fail(LH_ERANGE, "link delay of %" PRIu64 " ns: out of range (at most a second, one way)",
                        config->delay_ns);
     if (config->mtu_bytes == 0 || config->leak_slots == 0)
-        return lh_fail(LH_EINVAL, "mtu_bytes (%u) and leak_slots (%u): both are at least 1",
+        return lh_fail(LH_EINVAL, "mtu_bytes (%u) and leak_slots (%u): out of range (both at least 1)",
                        config->mtu_bytes, config->leak_slots);
     uint64_t holds = flow_bytes_in(config->rate_bps, 2 * config->delay_ns);
     if (config->delta_bytes < holds)
@@ -179,7 +180,7 @@ static int check_slot(const struct lh_bifrost_config *config)
     if (config->delay_ns != 0 && config->slot_ns > config->delay_ns)
         return lh_fail(LH_EINVAL,
                        "a slot of %" PRIu64 " ns is longer than the link's delay of %" PRIu64
-                       " ns: it would answer too late (shorten it)",
+                       " ns: its pause would arrive too late (shorten it)",
                        config->slot_ns, config->delay_ns);
     if (slot_bytes(config) > SLOT_BYTES_MAX)
         return lh_fail(LH_ERANGE,
@@ -194,7 +195,7 @@ static int check_headroom(const struct lh_bifrost_config *config)
     uint64_t leaks = (uint64_t)config->leak_slots * config->mtu_bytes;
     if (config->headroom_bytes < leaks)
         return lh_fail(LH_EINVAL,
-                       "the headroom is %" PRIu64 " bytes: %u packets of %u that leak are %" PRIu64
+                       "the headroom is %" PRIu64 " bytes: %u packets of %u for leaks are %" PRIu64
                        " (raise it)",
                        config->headroom_bytes, config->leak_slots, config->mtu_bytes, leaks);
     if (config->guard_slots > GUARD_SLOTS_MAX)
@@ -205,8 +206,8 @@ static int check_headroom(const struct lh_bifrost_config *config)
     uint64_t longest = slot_bytes(config) + late_bytes(config);
     if (config->guard_slots != 0 && longest > LH_PFC_QUANTA_MAX * LH_PFC_QUANTUM_BYTES)
         return lh_fail(LH_ERANGE,
-                       "a guard, and a slot of %" PRIu64 " ns, with what a frame waits for %" PRIu64
-                       " bytes: one frame can pause %u, by its 16 bits (shorten the slot)",
+                       "a guard and a slot of %" PRIu64 " ns: with the delay of a frame %" PRIu64
+                       " bytes, more than the %u that one frame can pause (shorten the slot)",
                        config->slot_ns, longest, LH_PFC_QUANTA_MAX * LH_PFC_QUANTUM_BYTES);
     uint64_t guard = lh_bifrost_guard_headroom(config);
     if (config->headroom_bytes - leaks < guard)
@@ -637,7 +638,7 @@ static int buffer_needs_check(const struct lh_flow_link *link)
         return lh_fail(LH_ERANGE, "a slot of %" PRIu64 " ns: out of range (1 ns to a second)",
                        link->slot_ns);
     if (link->mtu_bytes == 0 || link->leak_slots == 0)
-        return lh_fail(LH_ERANGE, "packets of %u bytes, %u slots that leak: both are at least 1",
+        return lh_fail(LH_ERANGE, "packets of %u bytes, %u leak slots: out of range (both at least 1)",
                        link->mtu_bytes, link->leak_slots);
     return 0;
 }

@@ -171,8 +171,8 @@ static int bifrost_rule(const struct netsim_long_config *longs, const struct lh_
                        (uint64_t)ceil((double)(minimum + headroom) / times));
     if (rule->by_arrivals && longs->guard_slots != 0)
         return lh_fail(LH_EINVAL,
-                       "long.guard %u and long.incoming is arrived: what the guard holds back never "
-                       "arrives, and would stay expected (set long.incoming to granted)",
+                       "long.guard %u and long.incoming is arrived: bytes that the guard stops never "
+                       "arrive, and would stay in F (set long.incoming to granted)",
                        longs->guard_slots);
     int rc = lh_bifrost_check(bifrost);
     if (rc != 0)
@@ -210,8 +210,8 @@ static int relay_rule(const struct netsim_config *config, const struct netsim_gr
     rule->pfc = (struct lh_pfc_thresholds){xoff, longs->xon_bytes != 0 ? longs->xon_bytes : xoff, 0};
     rule->own_bytes = longs->buffer_bytes != 0 ? longs->buffer_bytes : needs->swing_relay_bytes + xoff;
     if (!config->switches.pfc)
-        return lh_fail(LH_EINVAL, "long.flow_control is swing, whose relays obey the PFC of their "
-                                  "switches, and switch.pfc is off (set it to on)");
+        return lh_fail(LH_EINVAL, "long.flow_control is swing, but switch.pfc is off: relays obey the PFC "
+                                  "of their switches (set it to on)");
     if (!netsim_is_relay(graph, cable->ends[0]) || !netsim_is_relay(graph, cable->ends[1]))
         return lh_fail(LH_EINVAL,
                        "long.flow_control is swing, and the link from %s to %s has no relay at each end "
@@ -220,8 +220,8 @@ static int relay_rule(const struct netsim_config *config, const struct netsim_gr
     for (unsigned end = 0; end < 2; end++)
         if (graph->nodes[cable->ends[end]].ports != 2)
             return lh_fail(LH_EINVAL,
-                           "%s is a relay with %u links: it has the long link and its switch (give each "
-                           "long link relays of its own)",
+                           "%s is a relay with %u links: a relay has two, to the long link and to its "
+                           "switch (give each long link its own relays)",
                            graph->nodes[cable->ends[end]].name, graph->nodes[cable->ends[end]].ports);
     if (rule->pfc.xon_bytes > xoff)
         return lh_fail(LH_EINVAL, "long.xon (%" PRIu64 ") is above long.xoff (%" PRIu64 ") (lower xon)",

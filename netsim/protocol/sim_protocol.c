@@ -344,7 +344,8 @@ static int settle(struct path *path, struct netsim *net, struct message *message
     bool is_received = lh_test(message->receive, &received) == 1;
     if (is_received && received.error == 0 && flow->received_ps == NETSIM_NEVER) {
         if (received.bytes != flow->bytes || !is_as_sent(message, &received, data_of(message, pattern)))
-            return lh_fail(LH_EPROTOCOL, "flow %u: received other bytes than were sent", message->flow);
+            return lh_fail(LH_EPROTOCOL, "flow %u: received bytes differ from the bytes sent",
+                           message->flow);
         flow->missing_bytes = received.missing_bytes;
         netsim_flow_received(&net->transport, message->flow, received.ended_ns * NETSIM_PS_PER_NS);
         net->network.totals.delivered_bytes += flow->bytes - flow->missing_bytes;

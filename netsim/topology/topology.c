@@ -236,7 +236,7 @@ static int netsim_leaf_spine_shape(const struct netsim_topology_config *config, 
         rc = netsim_topology_check_count("topology.spines", config->spines, "spines", NETSIM_PORTS_MAX - 1);
     if (rc == 0)
         rc = netsim_topology_check_count("topology.hosts", config->hosts,
-                                         "hosts below each leaf, which has a port for each spine too",
+                                         "hosts below each leaf, which also has a port for each spine",
                                          NETSIM_PORTS_MAX - config->spines);
     shape->hosts = (uint64_t)config->leaves * config->hosts;
     shape->switches = (uint64_t)config->leaves + config->spines;

@@ -75,7 +75,7 @@ static int read_tier(const struct netsim_line *line, const char *word, uint8_t *
         }
     }
     return netsim_line_fail(line, LH_EINVAL,
-                            "tier \"%.64s\" is unknown (write tor, aggregation, core, dci or relay)", word);
+                            "unknown tier \"%.64s\" (tor, aggregation, core, dci or relay)", word);
 }
 
 static int read_node(const struct netsim_line *line, struct netsim_statement *statement)
@@ -83,7 +83,7 @@ static int read_node(const struct netsim_line *line, struct netsim_statement *st
     bool is_switch = statement->kind == NETSIM_STATEMENT_SWITCH;
     statement->tier = is_switch ? NETSIM_TIER_TOR : NETSIM_TIER_HOST;
     if (line->words_count < 2)
-        return netsim_line_fail(line, LH_EINVAL, "no node is named (write \"%s NAME\")", line->words[0]);
+        return netsim_line_fail(line, LH_EINVAL, "missing node name (write \"%s NAME\")", line->words[0]);
     statement->names[0] = line->words[1];
     int rc = check_name(line, line->words[1]);
     bool seen_site = false;
@@ -138,7 +138,7 @@ static int read_link(const struct netsim_topology_config *config, const struct n
 {
     char keys[NETSIM_LINE_BYTES_MAX + 1];
     if (line->words_count < 3)
-        return netsim_line_fail(line, LH_EINVAL, "two nodes are needed (write \"link NAME NAME\")");
+        return netsim_line_fail(line, LH_EINVAL, "missing node (write \"link NAME NAME\")");
     for (uint32_t i = 0; i < 2; i++) {
         int rc = check_name(line, line->words[i + 1]);
         if (rc != 0)
@@ -181,8 +181,8 @@ static int netsim_statement_read(const struct netsim_topology_config *config,
         *statement = (struct netsim_statement){.kind = (enum netsim_statement_kind)i};
         return i == NETSIM_STATEMENT_LINK ? read_link(config, line, statement) : read_node(line, statement);
     }
-    return netsim_line_fail(
-        line, LH_EINVAL, "\"%.64s\" is unknown (a line starts with host, switch or link)", line->words[0]);
+    return netsim_line_fail(line, LH_EINVAL, "unknown statement \"%.64s\" (host, switch or link)",
+                            line->words[0]);
 }
 
 /* ---- topology file --------------------------------------------------------------------------------- */
@@ -280,7 +280,7 @@ static int add_node(struct file *file, const struct netsim_line *line,
     const char *name = statement->names[0];
     uint32_t *slot = find_slot(file, name);
     if (*slot != 0)
-        return netsim_line_fail(line, LH_EINVAL, "node \"%s\" is defined already in line %u (rename one)",
+        return netsim_line_fail(line, LH_EINVAL, "node \"%s\" is already defined in line %u (rename one)",
                                 name, file->lines[*slot - 1]);
     bool is_switch = statement->kind == NETSIM_STATEMENT_SWITCH;
     uint32_t number = is_switch ? graph->hosts + file->switches++ : file->hosts++;
@@ -303,8 +303,7 @@ static int take_end(struct file *file, const struct netsim_line *line, const cha
                                 name, name, name);
     struct netsim_node *node = &graph->nodes[--number];
     if (number < graph->hosts && node->ports > 0)
-        return netsim_line_fail(line, LH_EINVAL,
-                                "host %s has a link already, and only one port (use a switch)", name);
+        return netsim_line_fail(line, LH_EINVAL, "host %s has more than one link (use a switch)", name);
     if (node->ports == NETSIM_PORTS_MAX)
         return netsim_line_fail(line, LH_ERANGE, "switch %s would have more than %u ports (take two)", name,
                                 NETSIM_PORTS_MAX);
@@ -320,7 +319,7 @@ static int add_link(struct file *file, const struct netsim_line *line,
     if (statement->kind != NETSIM_STATEMENT_LINK)
         return 0;
     if (strcmp(statement->names[0], statement->names[1]) == 0)
-        return netsim_line_fail(line, LH_EINVAL, "a link from %s to itself leads nowhere (name two nodes)",
+        return netsim_line_fail(line, LH_EINVAL, "link from %s to itself (name two nodes)",
                                 statement->names[0]);
     struct netsim_cable *cable = &graph->cables[file->cables++];
     *cable = (struct netsim_cable){
@@ -381,9 +380,8 @@ int netsim_topology_file_build(const struct netsim_topology_config *config, stru
     if (config->file.data == NULL)
         return lh_fail(LH_EINVAL, "topology.kind is file: give the file as " KEY);
     if (!lh_link_is_none(&config->faults))
-        return lh_fail(LH_EINVAL,
-                       "topology.link: which cable of a file has them? Give loss= and the like to "
-                       "its links");
+        return lh_fail(LH_EINVAL, "topology.link: unsupported with topology.kind = file (set loss= and "
+                                  "others at the links of the file)");
     int rc = read_all(&file, count_statement);
     if (rc == 0)
         rc = check_counts(&file);

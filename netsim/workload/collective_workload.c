@@ -378,8 +378,8 @@ static int check(const struct netsim_workload_config *config, uint32_t hosts, ui
                        (unsigned long long)config->bytes, members);
     if (config->compute_ps > NETSIM_TIME_MAX / config->rounds)
         return lh_fail(LH_ERANGE,
-                       "workload.compute: the last of %u rounds would begin after the end of time, 106 "
-                       "days (take fewer rounds)",
+                       "workload.compute: the last of %u rounds would begin beyond 106 days, the end of "
+                       "virtual time (take fewer rounds)",
                        config->rounds);
     return netsim_workload_check_bytes(config);
 }
@@ -446,11 +446,10 @@ static int count_waits(struct collective_waits *waits)
     int rc = netsim_workload_check_count((double)waits->operations *
                                          ((double)waits->joins + waits->transfers->shape.ranks));
     if (rc == 0 && waits->edges > EDGES_MAX)
-        rc = lh_fail(
-            LH_ERANGE,
-            "workload.rounds %u: flows wait %llu times for others, at most %llu (lower it, or raise "
-            "workload.block)",
-            waits->operations, (unsigned long long)waits->edges, (unsigned long long)EDGES_MAX);
+        rc = lh_fail(LH_ERANGE,
+                     "workload.rounds %u: %llu dependencies between flows exceed the maximum of %llu "
+                     "(lower it, or raise workload.block)",
+                     waits->operations, (unsigned long long)waits->edges, (unsigned long long)EDGES_MAX);
     return rc;
 }
 
@@ -645,8 +644,8 @@ static int check_permutation(struct rounds *rounds)
     if (rc == 0 && rounds->hosts - rounds->groups.senders < rounds->groups.senders &&
         config->matrix == NETSIM_ACROSS)
         return lh_fail(LH_EINVAL,
-                       "workload.matrix: across, %u hosts of site 0 would each send to one of %u others "
-                       "(place as many there, or choose uniform)",
+                       "workload.matrix: across, %u hosts of site 0, but %u others to send to (place as "
+                       "many there, or choose uniform)",
                        rounds->groups.senders, rounds->hosts - rounds->groups.senders);
     return rc;
 }
@@ -658,10 +657,11 @@ static int check_times(const struct netsim_workload_config *config)
         return lh_fail(LH_ERANGE, "workload.rounds 0: out of range (at least 1)");
     if (__builtin_mul_overflow(config->gap_ps, (uint64_t)config->rounds - 1, &gaps_ps) ||
         gaps_ps > NETSIM_TIME_MAX || config->jitter_ps > NETSIM_TIME_MAX - gaps_ps)
-        return lh_fail(LH_ERANGE,
-                       "workload.gap: the last of %u rounds would start after the end of time, 106 days "
-                       "(take fewer rounds, or less gap or jitter)",
-                       config->rounds);
+        return lh_fail(
+            LH_ERANGE,
+            "workload.gap: the last of %u rounds would start beyond 106 days, the end of virtual time "
+            "(take fewer rounds, or less gap or jitter)",
+            config->rounds);
     return 0;
 }
 

@@ -136,11 +136,11 @@ static int check_order(const struct netsim_line *line, const struct point *befor
                        const struct point *point)
 {
     if (point->bytes < before->bytes)
-        return netsim_line_fail(line, LH_EINVAL, "size %.64s is below the one before (sort the lines)",
+        return netsim_line_fail(line, LH_EINVAL, "size %.64s is below the previous one (sort the lines)",
                                 line->words[0]);
     if (point->cumulative < before->cumulative)
         return netsim_line_fail(line, LH_EINVAL,
-                                "share %.64s is below the one before (shares add up, they never decrease)",
+                                "share %.64s is below the previous one (shares are cumulative)",
                                 line->words[1]);
     return 0;
 }

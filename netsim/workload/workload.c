@@ -36,7 +36,7 @@ static int read_sizes(const struct netsim_line *line, struct netsim_flow_request
     if (flow->bytes < 1 || flow->bytes > NETSIM_FLOW_BYTES_MAX)
         return netsim_line_fail(line, LH_ERANGE, "size %.64s: a flow has 1 byte to 16TiB", line->words[2]);
     if (start_ns > NETSIM_TIME_MAX / NETSIM_PS_PER_NS)
-        return netsim_line_fail(line, LH_ERANGE, "start %.64s is after the end of time, 106 days",
+        return netsim_line_fail(line, LH_ERANGE, "start %.64s is beyond 106 days, the end of virtual time",
                                 line->words[3]);
     flow->start_ps = start_ns * NETSIM_PS_PER_NS;
     return 0;
@@ -83,7 +83,7 @@ static int read_repeat(const struct netsim_line *line, const struct netsim_flow_
         return netsim_line_fail(line, LH_ERANGE, "0 flows (write 1 or more, or remove the line)");
     if (gap_ns > (NETSIM_TIME_MAX - flow->start_ps) / NETSIM_PS_PER_NS / repeat->count)
         return netsim_line_fail(line, LH_ERANGE,
-                                "the last of %u flows would start after the end of time, 106 days",
+                                "the last of %u flows would start beyond 106 days, the end of virtual time",
                                 repeat->count);
     repeat->gap_ps = gap_ns * NETSIM_PS_PER_NS;
     return 0;
@@ -101,8 +101,8 @@ static int read_flow(const struct netsim_line *line, const struct netsim_graph *
     if (rc == 0)
         rc = read_host(line, "destination host", line->words[1], graph, &flow->destination);
     if (rc == 0 && flow->source == flow->destination)
-        rc = netsim_line_fail(line, LH_EINVAL, "host %u would send to itself (take two hosts)",
-                              flow->source);
+        rc =
+            netsim_line_fail(line, LH_EINVAL, "host %u would send to itself (use two hosts)", flow->source);
     if (rc == 0)
         rc = read_sizes(line, flow);
     if (rc == 0)

@@ -61,13 +61,12 @@ int netsim_pairs_read(const char *key, const char *value, struct netsim_pairs *p
         double times = 0;
         at = read_pair(at, &from, &to, &times);
         if (at == NULL || (*at != ',' && *at != '\0'))
-            return lh_fail(
-                LH_EINVAL,
-                "%s \"%.64s\": invalid, a list of sites a to %c that send to others, such as a>c,b>c=2, "
-                "where b sends twice workload.load and no more than %g times, or none",
-                key, value, 'a' + NETSIM_SITES_MAX - 1, TIMES_MAX);
+            return lh_fail(LH_EINVAL,
+                           "%s \"%.64s\": invalid pairs of sites (a to %c; example: a>c,b>c=2, where b "
+                           "sends twice workload.load, at most %g times; or none)",
+                           key, value, 'a' + NETSIM_SITES_MAX - 1, TIMES_MAX);
         if (read.times[from][to] != 0)
-            return lh_fail(LH_EINVAL, "%s \"%.64s\": %c>%c twice (give it once, as %c>%c=2)", key, value,
+            return lh_fail(LH_EINVAL, "%s \"%.64s\": %c>%c is repeated (write %c>%c=2)", key, value,
                            'a' + (char)from, 'a' + (char)to, 'a' + (char)from, 'a' + (char)to);
         read.times[from][to] = times;
         read.any = true;
@@ -103,8 +102,8 @@ int netsim_host_groups_count(struct netsim_host_groups *groups, enum netsim_matr
     for (uint32_t group = 0; group < NETSIM_GROUPS_MAX; group++) {
         if (!across && !pairs && groups->first[group + 1] == 1)
             return lh_fail(LH_EINVAL,
-                           "workload.matrix: site %u has one host, which could send to none inside (give "
-                           "each site two, or choose uniform)",
+                           "workload.matrix: inside: site %u has only one host (give each site two, or "
+                           "choose uniform)",
                            group);
         groups->first[group + 1] += groups->first[group];
     }

@@ -204,6 +204,6 @@ int lh_code_kernel_use(const char *name)
             return 0;
         }
     return lh_fail(LH_EINVAL,
-                   "kernel \"%s\": not available on this CPU (lh_code_kernels() lists those that are)",
+                   "kernel \"%s\": not available on this CPU (lh_code_kernels() lists the available ones)",
                    name);
 }

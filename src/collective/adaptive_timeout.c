@@ -120,10 +120,10 @@ static lh_time bounded(const struct lh_timeout *timeout, double ns)
 int lh_timeout_warm_up(struct lh_timeout *timeout, lh_time elapsed_ns, uint64_t bytes)
 {
     if (timeout->warm)
-        return lh_fail(LH_ESTATE, "the group's timeout has had its warm-up: operation %u is next",
+        return lh_fail(LH_ESTATE, "the group's timeout already has a warm-up: operation %u is next",
                        timeout->state.round + 1);
     if (elapsed_ns == 0 || bytes == 0)
-        return lh_fail(LH_EINVAL, "a warm-up of %llu bytes in %llu ns: both must be above 0",
+        return lh_fail(LH_EINVAL, "warm-up of %llu bytes in %llu ns: out of range (both above 0)",
                        (unsigned long long)bytes, (unsigned long long)elapsed_ns);
     struct lh_timeout_state *state = &timeout->state;
     double measured = fmin((double)elapsed_ns, (double)timeout->attr.maximum_ns);
@@ -285,7 +285,8 @@ int group_timeout_end(struct lh_timeout *timeout, const struct group_timeout_ope
                       lh_time elapsed_ns, uint64_t received, struct lh_timeout_proposal *proposal)
 {
     if (elapsed_ns == 0 || received > operation->bytes)
-        return lh_fail(LH_EINVAL, "%llu of %llu bytes in %llu ns: a byte counts once, and takes time",
+        return lh_fail(LH_EINVAL,
+                       "%llu of %llu bytes in %llu ns: out of range (each byte once, time above 0)",
                        (unsigned long long)received, (unsigned long long)operation->bytes,
                        (unsigned long long)elapsed_ns);
     double cost = fmax(cost_of(timeout, operation, elapsed_ns, received) * FS_PER_NS, 1);

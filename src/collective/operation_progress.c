@@ -125,7 +125,7 @@ static int fill(struct parts *parts, const struct parts_request *request)
         error = add(parts, request, r, out_count(request, r), &before, &parts->out[r]);
     const struct part *in = &parts->in[request->rank], *out = &parts->out[request->rank];
     if (!error && in->elements != out->elements)
-        return lh_fail(LH_EINVAL, "%s: rank %u has %llu elements for itself, and gets %llu",
+        return lh_fail(LH_EINVAL, "%s: rank %u has %llu elements for itself, but expects %llu",
                        parts_collective_name(request->collective), request->rank,
                        (unsigned long long)in->elements, (unsigned long long)out->elements);
     if (!error)

@@ -764,7 +764,7 @@ static void bbr_view(const void *state, struct lh_congestion_view *view)
 
 const struct lh_congestion bbr_congestion = {
     .name = "bbr",
-    .help = "no parameters: a model of bandwidth and round trip (after draft-ietf-ccwg-bbr)",
+    .help = "no parameters; models bandwidth and round trip (after draft-ietf-ccwg-bbr)",
     .parse = bbr_parse,
     .state_bytes = sizeof(struct bbr),
     .start = bbr_start,

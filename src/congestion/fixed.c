@@ -67,7 +67,7 @@ static void fixed_view(const void *state, struct lh_congestion_view *view)
 
 const struct lh_congestion fixed_congestion = {
     .name = "fixed",
-    .help = "no parameters: the link's rate, without control",
+    .help = "no parameters; the given rate, without control",
     .parse = fixed_parse,
     .state_bytes = sizeof(struct fixed),
     .start = fixed_start,

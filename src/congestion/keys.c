@@ -28,7 +28,7 @@ static int take_value(const struct congestion_keys *keys, const struct congestio
 {
     char copy[VALUE_MAX];
     if (bytes >= sizeof copy)
-        return lh_fail(LH_EINVAL, "%s: value of %s is too long (use %s)", keys->controller, key->name,
+        return lh_fail(LH_EINVAL, "%s: value of %s too long (use %s)", keys->controller, key->name,
                        key->range);
     memcpy(copy, text, bytes);
     copy[bytes] = '\0';
@@ -52,7 +52,7 @@ static int take(const struct congestion_keys *keys, const char *text, size_t byt
             return lh_fail(LH_EINVAL, "%s: %s has no value (use %s=…, %s)", keys->controller, key->name,
                            key->name, key->range);
         if (values[k] != 0)
-            return lh_fail(LH_EINVAL, "%s: %s is there twice (remove one)", keys->controller, key->name);
+            return lh_fail(LH_EINVAL, "%s: %s is repeated (remove one)", keys->controller, key->name);
         return take_value(keys, key, equals + 1, bytes - name_bytes - 1, &values[k]);
     }
     return fail_unknown(keys, text, bytes);
@@ -69,7 +69,8 @@ int congestion_keys_parse(const struct congestion_keys *keys, const char *text,
             return failed;
         text += bytes;
         if (*text == ',' && *++text == '\0')
-            return lh_fail(LH_EINVAL, "%s: nothing after the last comma (remove it)", keys->controller);
+            return lh_fail(LH_EINVAL, "%s: no parameter after the last comma (remove it)",
+                           keys->controller);
     }
     memset(params, 0, LH_CONGESTION_PARAMS);
     memcpy(params, values, sizeof values);

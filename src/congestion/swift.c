@@ -189,7 +189,7 @@ static void swift_view(const void *state, struct lh_congestion_view *view)
 
 const struct lh_congestion swift_congestion = {
     .name = "swift",
-    .help = "target=TIME: queueing delay that a large flow aims at (default: 2us + round trip / 32)",
+    .help = "target=TIME: target queueing delay of a large flow (default: 2us + round trip / 32)",
     .parse = swift_parse,
     .state_bytes = sizeof(struct swift),
     .start = swift_start,

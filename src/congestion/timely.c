@@ -250,9 +250,9 @@ static void timely_view(const void *state, struct lh_congestion_view *view)
 
 const struct lh_congestion timely_congestion = {
     .name = "timely",
-    .help =
-        "low=TIME, high=TIME: queueing delays below which the rate grows and above which it falls at once"
-        " (default: 1us + round trip / 64, 10us + round trip / 8)",
+    .help = "low=TIME, high=TIME: queueing delays below which the rate always grows and above which it "
+            "always falls"
+            " (default: 1us + round trip / 64, 10us + round trip / 8)",
     .parse = timely_parse,
     .state_bytes = sizeof(struct timely),
     .start = timely_start,

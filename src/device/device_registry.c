@@ -122,7 +122,7 @@ static bool may_be_verbs(const char *device)
 static int pick(const char *device, const struct fabric_ops **ops, const char **address)
 {
     if (device == NULL || device[0] == '\0')
-        return lh_fail(LH_EDEVICE, "no device name was given; there are " KINDS);
+        return lh_fail(LH_EDEVICE, "no device name (devices: " KINDS ")");
     const char *colon = strchr(device, ':');
     bool any_verbs = strcmp(device, fabric_verbs_ops.name) == 0;
     if (any_verbs || may_be_verbs(device)) {
@@ -131,7 +131,7 @@ static int pick(const char *device, const struct fabric_ops **ops, const char **
         return 0;
     }
     if (colon == NULL)
-        return lh_fail(LH_EDEVICE, "device \"%s\" has no kind before a colon; there are " KINDS, device);
+        return lh_fail(LH_EDEVICE, "device \"%s\": no fabric before a colon (devices: " KINDS ")", device);
     size_t kind_bytes = (size_t)(colon - device);
     *ops = fabric_named(device, kind_bytes);
     *address = colon + 1;
@@ -141,7 +141,7 @@ static int pick(const char *device, const struct fabric_ops **ops, const char **
                        "lh_sim_world_create() first)",
                        device);
     if (*ops == NULL)
-        return lh_fail(LH_EDEVICE, "device \"%s\" is of an unknown kind; there are " KINDS, device);
+        return lh_fail(LH_EDEVICE, "device \"%s\": unknown fabric (devices: " KINDS ")", device);
     return 0;
 }
 

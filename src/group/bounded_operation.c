@@ -58,19 +58,19 @@ int bounded_check(const struct lh_group *group, const struct op_request *request
         return 0;
     if (!sums && request->collective != COLLECTIVE_ALLGATHER && request->collective != COLLECTIVE_BROADCAST)
         return lh_fail(LH_EINVAL,
-                       "%s: reliability is bounded, which is for allreduce, reduce-scatter, allgather and "
-                       "broadcast (set lh_collective_options.reliable)",
+                       "%s: unsupported with the reliability bounded (allreduce, reduce-scatter, "
+                       "allgather, broadcast; else set lh_collective_options.reliable)",
                        name);
     if (sums && !transforms(request->type, &type))
         return lh_fail(LH_EINVAL,
-                       "%s: reliability is bounded, which adds f32, f16 and bf16, not %s (set "
+                       "%s: the reliability bounded supports f32, f16 and bf16, not %s (set "
                        "lh_collective_options.reliable)",
                        name, lh_type_name(request->type));
     if (sums && request->reduction != LH_SUM && request->reduction != LH_AVG)
-        return lh_fail(LH_EINVAL,
-                       "%s: reliability is bounded, which has sum and avg, not %s (set "
-                       "lh_collective_options.reliable)",
-                       name, lh_reduction_name(request->reduction));
+        return lh_fail(
+            LH_EINVAL,
+            "%s: the reliability bounded supports sum and avg, not %s (set lh_collective_options.reliable)",
+            name, lh_reduction_name(request->reduction));
     return 0;
 }
 

@@ -579,7 +579,8 @@ int64_t lh_collective_ranges(struct lh_collective *op, uint64_t first, struct lh
     pthread_mutex_lock(&mesh->lock);
     int64_t found = 0;
     if (!is_done(op) || op->result.error)
-        found = lh_fail(LH_ESTATE, "%s: pending, or failed: it has no missing ranges", op->schedule->name);
+        found = lh_fail(LH_ESTATE, "%s: pending or failed (missing ranges exist only after success)",
+                        op->schedule->name);
     else if (op->bounded)
         found = (int64_t)bounded_ranges(op, first, ranges, count);
     pthread_mutex_unlock(&mesh->lock);

@@ -613,7 +613,7 @@ int lh_group_destroy(struct lh_group *group)
     pthread_mutex_lock(&mesh->lock);
     bool last = mesh->groups == 1;
     if (group->first_op)
-        error = lh_fail(LH_ESTATE, "group: collectives are left (lh_collective_free() first)");
+        error = lh_fail(LH_ESTATE, "group: collectives remain (call lh_collective_free() first)");
     pthread_mutex_unlock(&mesh->lock);
     if (error)
         return error;
@@ -654,7 +654,7 @@ int lh_group_path(struct lh_group *group, uint32_t from, uint32_t to, struct lh_
                                        .rate_bps = pairs[from * group->size + to].rate_bps,
                                        .loss = pairs[from * group->size + to].loss * PATHS_LOSS_UNIT};
     pthread_mutex_unlock(&group->mesh->lock);
-    return pairs ? 0 : lh_fail(LH_ESTATE, "group: paths were not measured (lh_group_measure() first)");
+    return pairs ? 0 : lh_fail(LH_ESTATE, "group: paths were not measured (call lh_group_measure() first)");
 }
 
 int lh_group_place(struct lh_group *group, uint32_t rank, uint32_t *place, uint32_t *site)

@@ -187,7 +187,7 @@ static int attach_lane(struct link *link, enum lane lane, const uint8_t *blob, s
     struct lh_connection *connection = link->lanes[lane].connection;
     if (lane == LANE_BOUNDED && !connection != (bytes == 0))
         return lh_fail(LH_EHANDSHAKE,
-                       "group: reliability is bounded at one end of the link to rank %u alone (give all "
+                       "group: reliability is bounded at one end only of the link to rank %u (give all "
                        "ranks the same)",
                        link->rank);
     int error = connection ? lh_attach(connection, blob, bytes) : 0;
@@ -370,7 +370,7 @@ static int send_later(struct link *link, const struct tag *tag, const void *body
     size_t cost = sizeof(struct control) + bytes;
     link->overflowed |= cost > BACKLOG_BYTES_MAX - link->backlog_bytes;
     if (link->overflowed)
-        return lh_fail(LH_EPEER, "group: rank %u lives, and takes no messages (poll its group)",
+        return lh_fail(LH_EPEER, "group: rank %u responds, but receives no messages (poll its group)",
                        link->rank);
     struct control *control = malloc(cost);
     if (!control)

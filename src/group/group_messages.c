@@ -166,8 +166,7 @@ int bounded_lane_of(const struct lh_attr *attr, lh_time peer_timeout_ns, struct 
     if (error || !choice.scheme->deadline || choice.automatic)
         return error;
     if (choice.scheme == attr->scheme)
-        return lh_fail(LH_EINVAL,
-                       "group: %s: a scheme of your own that delivers parts of messages (use bounded)",
+        return lh_fail(LH_EINVAL, "group: %s: user-defined scheme with a deadline (use bounded)",
                        choice.scheme->name);
     lane->exists = true;
     lane->deadline_ns = choice.scheme->deadline(choice.params);

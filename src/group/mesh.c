@@ -187,8 +187,8 @@ static bool read_signature(struct mesh *mesh, const struct message *message, str
 static struct notice disagreement(uint32_t rank, const char *what)
 {
     struct notice notice = {.error = -LH_EPROTOCOL, .rank = rank};
-    snprintf(notice.text, sizeof notice.text, "ranks disagree: %s (all call the same in the same order)",
-             what);
+    snprintf(notice.text, sizeof notice.text,
+             "ranks disagree: %s (all ranks make the same calls in the same order)", what);
     return notice;
 }
 

@@ -149,7 +149,7 @@ static int on_challenge(struct group_rank *rank, struct joining *joining,
     if (group_jobs_conflict(joining->hello.job, challenge->job))
         return lh_fail(
             LH_EHANDSHAKE,
-            "rank 0 at %s is of job %s, rank %u of job %s (give each job a MASTER_PORT of its own)",
+            "rank 0 at %s belongs to job %s, rank %u to job %s (use a different MASTER_PORT per job)",
             rank->where, challenge->job, rank->rank, joining->hello.job);
     bool same = !memcmp(joining->claim.root_nonce, challenge->nonce, GROUP_NONCE_BYTES);
     if (joining->answered && same)

@@ -106,7 +106,7 @@ static int check_hello(const struct group_hello *hello, const struct group_terms
                        hello->rank, secret ? "no secret" : "a secret", secret ? "one" : "none");
     if (group_jobs_conflict(hello->job, terms->job))
         return lh_fail(LH_EHANDSHAKE,
-                       "rank %u is of job %s, rank 0 of job %s (give each job a MASTER_PORT of its own)",
+                       "rank %u belongs to job %s, rank 0 to job %s (use a different MASTER_PORT per job)",
                        hello->rank, hello->job, terms->job);
     return 0;
 }
@@ -458,7 +458,7 @@ static int join(struct group_root *root, struct group_member *client)
     }
     if (rank->fd >= 0)
         return lh_fail(LH_EHANDSHAKE,
-                       "rank %u joined twice, first from %s (each process has a rank of its own)",
+                       "rank %u joined twice, first from %s (give each process a different rank)",
                        client->claim.rank, rank->name);
     assert(root->phase == PHASE_JOIN && root->waiting > 0);
     *rank = *client;

@@ -207,7 +207,7 @@ static int find_host(const struct source *source, const struct launcher *launche
     if (!list)
         return lh_fail(
             LH_EINVAL,
-            "MASTER_ADDR: not set, and %s does not tell the host of rank 0 (set it for all ranks)",
+            "MASTER_ADDR: not set, and %s does not contain the host of rank 0 (set it for all ranks)",
             launcher->name);
     if (!host_list_first(list, host, LAUNCHER_HOST_MAX))
         return lh_fail(LH_EINVAL, "%s: \"" SHOWN "\" is not a list of hosts (set MASTER_ADDR)",
@@ -302,8 +302,7 @@ static int read_text(const struct source *source, const char *name, char *text, 
     if (!value)
         return 0;
     if (strlen(value) >= size)
-        return lh_fail(LH_EINVAL, "%s: %zu bytes are too long (at most %zu)", name, strlen(value),
-                       size - 1);
+        return lh_fail(LH_EINVAL, "%s: %zu bytes: too long (at most %zu)", name, strlen(value), size - 1);
     strcpy(text, value);
     return 0;
 }

@@ -557,8 +557,7 @@ int lh_accept(struct lh_listener *listener, lh_time timeout_ns, struct lh_connec
 {
     int error = 0;
     if (listener->forks != engine_forks())
-        return lh_fail(LH_ESTATE,
-                       "listener belongs to the process that forked this one: open another here");
+        return lh_fail(LH_ESTATE, "listener belongs to the parent process (open another here)");
     pthread_mutex_lock(&listener->lock);
     await(listener, tcp_deadline(timeout_ns));
     if (listener->ready_count > 0)

@@ -79,8 +79,8 @@ static int no_path_to(const struct rendezvous *r, const char *reason)
         return lh_fail(LH_EHANDSHAKE, "the remote side refused: %s", reason);
     return lh_fail(LH_EHANDSHAKE,
                    "UDP packets do not pass, TCP does: the remote side is behind NAT or a port forwarding "
-                   "(%s appears as %s), or a firewall is on the path (connect to an address of its own, or "
-                   "let that side connect)",
+                   "(%s appears as %s), or a firewall is on the path (connect to one of its own addresses, "
+                   "or let that side connect)",
                    own, seen);
 }
 
@@ -562,7 +562,7 @@ static int check_answer(const struct rendezvous *r, lh_time now)
 {
     if (!waits_for_an_answer(r) || now < r->answer_until_ns)
         return 0;
-    return lh_fail(LH_EPEER, "the TCP connection of earlier connections passes nothing any more");
+    return lh_fail(LH_EPEER, "the TCP connection shared with earlier connections is stuck");
 }
 
 int rendezvous_step(struct rendezvous *r, struct rendezvous_permit permit, lh_time now)

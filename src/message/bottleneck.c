@@ -240,7 +240,7 @@ static void format_receiver(const struct lh_bottleneck_report *report, char *out
                  "use --workers)",
                  (unsigned long long)report->receiver_drops);
     else
-        snprintf(out, size, "the receiver (it reads, or posts receives, later than data could arrive)");
+        snprintf(out, size, "the receiver (it reads, or posts receives, too late)");
 }
 
 char *lh_bottleneck_words(const struct lh_bottleneck_report *report, char *out, size_t size)
@@ -283,7 +283,7 @@ char *lh_bottleneck_words(const struct lh_bottleneck_report *report, char *out, 
         break;
     case LH_BOTTLENECK_HOST:
         snprintf(out, size, "%s",
-                 report->device ? "this host's network device (it takes no more)"
+                 report->device ? "this host's network device (its queue is full)"
                                 : "this host's CPU (use --channels and --workers)");
         break;
     }
@@ -300,7 +300,7 @@ static void format_path(const struct lh_scheme_report *report, char *out, size_t
     if (report->rtt_ns > 0)
         lh_format_time((double)report->rtt_ns / (double)LH_NS_PER_S, rtt, sizeof rtt);
     if (report->chunks_seen == 0) {
-        snprintf(out, size, "round trip %s, nothing was received yet", rtt);
+        snprintf(out, size, "round trip %s, no chunk received yet", rtt);
         return;
     }
     if (report->rate_bps > 0)
@@ -321,7 +321,7 @@ char *lh_scheme_report_words(const struct lh_scheme_report *report, char *out, s
 {
     char path[LH_SCHEME_WORDS_MAX / 2], bytes[LH_FORMAT_MAX], seconds[LH_FORMAT_MAX], other[LH_FORMAT_MAX];
     if (!report->automatic) {
-        snprintf(out, size, "%s, as it was asked for", report->scheme);
+        snprintf(out, size, "%s, as requested", report->scheme);
         return out;
     }
     format_path(report, path, sizeof path);
@@ -388,9 +388,8 @@ static void add_packets(const struct lh_attr *attr, uint32_t packet_bytes, char 
     if (packet_bytes >= attr->mtu_bytes)
         return;
     snprintf(text, sizeof text,
-             "packets of MTU %u do not pass the path any more: each travels in %u of %u bytes (a link that "
-             "takes "
-             "only smaller packets; use --mtu %u)",
+             "packets of MTU %u no longer pass the path: each is sent as %u pieces of %u bytes (a link has "
+             "a smaller MTU; use --mtu %u)",
              attr->mtu_bytes, attr->mtu_bytes / packet_bytes, packet_bytes, packet_bytes);
     add(out, text);
 }

@@ -417,8 +417,7 @@ static int check_workers(const struct lh_completion_queue *queue)
 {
     if (has_workers(queue))
         return 0;
-    return lh_fail(LH_ESTATE,
-                   "engine of the completion queue has no workers: call lh_poll() again and again");
+    return lh_fail(LH_ESTATE, "engine of the completion queue has no workers (call lh_poll() repeatedly)");
 }
 
 int lh_queue_wait(struct lh_completion_queue *queue, struct lh_completion *entries, uint32_t n,

@@ -188,7 +188,7 @@ static void look_at_stall(struct lh_connection *c, lh_time now)
         return;
     atomic_fetch_add_explicit(&whole->yields, 1, memory_order_relaxed);
     connection_fail(c, LH_ENOMEM,
-                    "no memory for its messages, and others gave none back (raise "
+                    "no memory for its messages, and other connections released none (raise "
                     "lh_engine_attr.memory_bytes, or open fewer connections)");
 }
 
@@ -241,8 +241,8 @@ int lh_blob(struct lh_connection *connection, void *blob, size_t *bytes)
     sdr_qp_info_size_get(connection->qp, &info_bytes);
     size_t needed = BLOB_HEADER_BYTES + info_bytes;
     if (*bytes < needed)
-        return lh_fail(LH_ERANGE, "blob of %zu bytes does not fit %zu: LH_BLOB_MAX always is enough",
-                       needed, *bytes);
+        return lh_fail(LH_ERANGE, "blob of %zu bytes: exceeds the buffer of %zu (use LH_BLOB_MAX)", needed,
+                       *bytes);
     uint8_t *out = blob;
     lh_put_be32(out, BLOB_MAGIC);
     lh_put_be16(out + 4, BLOB_VERSION);
@@ -309,7 +309,8 @@ int lh_attach(struct lh_connection *connection, const void *blob, size_t bytes)
     if (error)
         return error;
     if (peer.slot_bytes != c->attr.slot_bytes)
-        return lh_fail(LH_EHANDSHAKE, "peer has slots of %llu bytes, this side %llu: give both the same",
+        return lh_fail(LH_EHANDSHAKE,
+                       "slot size mismatch: peer %llu bytes, this side %llu (use the same on both)",
                        (unsigned long long)peer.slot_bytes, (unsigned long long)c->attr.slot_bytes);
     /* Behind NAT its own address is only what it says, and many have the same. */
     struct qp_info_endpoint known = peer.endpoint;

@@ -56,8 +56,7 @@ int engine_check_process(const struct lh_engine *engine)
 {
     if (!engine_is_inherited(engine))
         return 0;
-    return lh_fail(LH_ESTATE,
-                   "engine and connections belong to the process that forked this one: open others here");
+    return lh_fail(LH_ESTATE, "engine and connections belong to the parent process (open others here)");
 }
 
 /* ---- creation and end -------------------------------------------------------------------------------- */

@@ -168,7 +168,7 @@ int matching_start(struct lh_connection *c)
     c->rx.matched = c->matching.on;
     c->tx.outgoing.matched = c->peer_flags & BLOB_MATCHES;
     if (c->matching.on && !(c->peer_flags & BLOB_MATCH))
-        return lh_fail(LH_EVERSION, "match_tags: the peer's release knows nothing of it; update it");
+        return lh_fail(LH_EVERSION, "match_tags: unsupported by the peer's release (update it)");
     return 0;
 }
 

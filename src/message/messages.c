@@ -46,7 +46,8 @@ static int check_tag(const struct lh_connection *c, const struct lh_message *mes
         return lh_fail(LH_EINVAL, "send with ignore 0x%llx: a message has one tag; use 0",
                        (wide)message->ignore);
     if (tag != 0 && !(c->peer_flags & BLOB_TAGS))
-        return lh_fail(LH_EVERSION, "tag 0x%llx: the peer's release knows no tags; update it, or use 0",
+        return lh_fail(LH_EVERSION,
+                       "tag 0x%llx: tags are unsupported by the peer's release (update it, or use 0)",
                        (unsigned long long)tag);
     return 0;
 }
@@ -167,7 +168,7 @@ static int post(struct lh_connection *connection, const struct lh_part *part,
     const struct lh_message message = {
         .parts = part, .count = 1, .ignore = sending ? 0 : IGNORE_ALL, .queue = queue, .user = user};
     if (!queue)
-        return lh_fail(LH_EINVAL, "no completion queue: give one, or use lh_send() and lh_recv()");
+        return lh_fail(LH_EINVAL, "no completion queue (pass one, or use lh_send() and lh_recv())");
     return start(connection, &message, sending, request);
 }
 

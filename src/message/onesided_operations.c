@@ -209,7 +209,7 @@ static enum taken take_answer(struct lh_connection *c, const struct onesided_hea
     uint8_t data[ONESIDED_HEADER_MAX];
     struct onesided_operation *operation = o->asked.first;
     if (!operation) {
-        break_protocol(c, "peer answered a read that was never asked");
+        break_protocol(c, "unexpected answer from the peer: no such read");
         return NOT_NOW;
     }
     if (c->rx.next - c->rx.oldest + 2 > MESSAGES_MAX || storage_hold_recv(c, 2) != 0)

@@ -17,7 +17,7 @@
 
 typedef unsigned long long wide; /* for %llu */
 
-static_assert(REGIONS_MAX == LH_REGIONS_MAX, "as longhaul/onesided.h says");
+static_assert(REGIONS_MAX == LH_REGIONS_MAX, "as in longhaul/onesided.h");
 
 /* ---- the inner connection ---------------------------------------------------------------------------- */
 
@@ -36,7 +36,7 @@ static int check_parent(const struct lh_connection *c)
 {
     int error = connection_check(c);
     if (!error && (c->peer_flags & (BLOB_ONESIDED | BLOB_EAGER)) != (BLOB_ONESIDED | BLOB_EAGER))
-        error = lh_fail(LH_EVERSION, "the peer's release knows no one-sided operations: update it");
+        error = lh_fail(LH_EVERSION, "one-sided operations: unsupported by the peer's release (update it)");
     return error;
 }
 
@@ -223,7 +223,7 @@ static int check_operation(struct lh_connection *c, const struct lh_onesided *wa
     if (!error)
         error = check_key(wanted, writes ? LH_ACCESS_WRITE : LH_ACCESS_READ, *bytes);
     if (!error && !writes && wanted->notify)
-        error = lh_fail(LH_EINVAL, "read with a notification: only lh_write() has any");
+        error = lh_fail(LH_EINVAL, "read with a notification: unsupported (only lh_write() notifies)");
     return error;
 }
 

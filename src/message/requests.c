@@ -247,7 +247,7 @@ static void put_free(struct request_table *table, struct request_block *block)
 static int add_block(struct request_table *table)
 {
     if (table->count == LH_REQUESTS_MAX)
-        return lh_fail(LH_EAGAIN, "%u requests are in use: free those that are done", LH_REQUESTS_MAX);
+        return lh_fail(LH_EAGAIN, "limit of %u requests reached (free completed ones)", LH_REQUESTS_MAX);
     struct request_block *block = store_take(table->store, sizeof *block);
     if (!block)
         return -LH_ENOMEM;
@@ -314,7 +314,7 @@ int request_target_check(const struct request_target *target, const struct lh_en
 {
     int error = engine_check_process(engine);
     if (!error && !target->queue && target->detached)
-        error = lh_fail(LH_EINVAL, "no place for the request: give one, or a completion queue");
+        error = lh_fail(LH_EINVAL, "request is NULL without a completion queue (pass one of them)");
     if (!error && target->queue)
         error = completion_queue_check(target->queue, engine);
     return error;

@@ -102,8 +102,8 @@ char *data_path_reason(const struct data_path *path, enum data_path_state state,
         snprintf(remedy, sizeof remedy, "or use --mtu %u", probed_bytes);
     if (is_small)
         snprintf(out, size,
-                 "data packets of MTU %u do not pass%s, smaller ones do: a link on the path takes only "
-                 "smaller packets (%s)",
+                 "data packets of MTU %u do not pass%s, smaller ones do: a link on the path has a smaller "
+                 "MTU (%s)",
                  mtu_bytes, path->full.passed ? " any more" : "", remedy + strlen("or "));
     else if (path->small || mtu_bytes <= ROCE_MTU_MIN || probed_bytes >= mtu_bytes)
         snprintf(out, size,
@@ -111,11 +111,10 @@ char *data_path_reason(const struct data_path *path, enum data_path_state state,
                  ")",
                  when);
     else
-        snprintf(
-            out, size,
-            "data packets do not pass%s, control packets do: a firewall, NAT, or a link that takes only "
-            "smaller packets (" PORTS ", %s)",
-            when, remedy);
+        snprintf(out, size,
+                 "data packets do not pass%s, control packets do: a firewall, NAT, or a link with a "
+                 "smaller MTU (" PORTS ", %s)",
+                 when, remedy);
     return out;
 }
 

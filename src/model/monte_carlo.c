@@ -54,11 +54,9 @@ int model_monte_carlo(const struct model_job *job, uint64_t seed, uint32_t threa
                       size_t count)
 {
     if (threads < 1 || threads > MODEL_THREADS_MAX)
-        return lh_fail(LH_EINVAL, "%u threads cannot draw samples; use 1 to %u", threads,
-                       MODEL_THREADS_MAX);
+        return lh_fail(LH_EINVAL, "%u threads: out of range (1 to %u)", threads, MODEL_THREADS_MAX);
     if (count == 0 || count > SIZE_MAX / sizeof *results - MODEL_BLOCK || !results)
-        return lh_fail(LH_EINVAL,
-                       "%zu samples cannot be drawn; at least 1 and a buffer for them are needed", count);
+        return lh_fail(LH_EINVAL, "%zu samples: out of range (at least 1, with a buffer)", count);
     struct work work = {.job = job, .results = results, .count = count};
     lh_prng_seed(&work.prng, seed);
     pthread_t others[MODEL_THREADS_MAX];
@@ -71,8 +69,8 @@ int model_monte_carlo(const struct model_job *job, uint64_t seed, uint32_t threa
     /* Others may have done what one without memory left, but then the next call would not. */
     if (atomic_load(&work.no_memory))
         return lh_fail(LH_ENOMEM,
-                       "no memory for %zu bytes of scratch a thread; use fewer threads, or spread "
-                       "fewer submessages over a block",
+                       "no memory for %zu bytes of scratch per thread (use fewer threads, or spread fewer "
+                       "submessages over a block)",
                        job->scratch_bytes);
     return 0;
 }
@@ -245,12 +243,12 @@ static double quantile(double *values, size_t count, double share)
 int lh_model_summarize(double *seconds, size_t count, struct lh_model_summary *summary)
 {
     if (count == 0 || !seconds)
-        return lh_fail(LH_EINVAL, "no samples to summarize; draw at least 1");
+        return lh_fail(LH_EINVAL, "no samples to summarize (at least 1)");
     double mean = 0;
     double squares = 0;
     for (size_t i = 0; i < count; i++) { /* Welford: no large sums are subtracted */
         if (isnan(seconds[i]))
-            return lh_fail(LH_EINVAL, "sample %zu is not a number; was it drawn?", i);
+            return lh_fail(LH_EINVAL, "sample %zu: not a number", i);
         double off = seconds[i] - mean;
         mean += off / (double)(i + 1);
         squares += off * (seconds[i] - mean);

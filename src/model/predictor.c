@@ -80,8 +80,7 @@ void model_timing_repairs(struct model_message *message)
 int model_predictor_check(const struct model_predictor *predictor, const struct lh_model_scheme *scheme)
 {
     if (scheme->timing != LH_MODEL_TIMING_PAPER && scheme->timing != LH_MODEL_TIMING_LONGHAUL)
-        return lh_fail(LH_EINVAL,
-                       "timing %d is none; use LH_MODEL_TIMING_PAPER or LH_MODEL_TIMING_LONGHAUL",
+        return lh_fail(LH_EINVAL, "unknown timing %d (LH_MODEL_TIMING_PAPER or LH_MODEL_TIMING_LONGHAUL)",
                        (int)scheme->timing);
     if (scheme->rto_rtts != 0 && !(scheme->rto_rtts >= 1 && scheme->rto_rtts <= MODEL_RTTS_MAX))
         return lh_fail(LH_ERANGE,
@@ -426,7 +425,7 @@ int model_collective_path(const struct lh_model_path *path, enum lh_model_collec
                           uint32_t datacenters, struct lh_model_path *message)
 {
     if ((unsigned)collective > LH_MODEL_ALL_TO_ALL)
-        return lh_fail(LH_EINVAL, "collective %d is none of enum lh_model_collective", (int)collective);
+        return lh_fail(LH_EINVAL, "unknown collective %d (enum lh_model_collective)", (int)collective);
     if (datacenters < 2 || datacenters > DATACENTERS_MAX)
         return lh_fail(LH_ERANGE, "collective of %u datacenters: out of range (2 to %u)", datacenters,
                        DATACENTERS_MAX);

@@ -397,7 +397,7 @@ static int check_sizes(const struct lh_model_path *path)
         return lh_fail(LH_ERANGE, "message of %llu bytes: out of range (1 to below 2^63)",
                        (unsigned long long)path->message_bytes);
     if (path->mtu_bytes == 0)
-        return lh_fail(LH_EINVAL, "an MTU of 0 bytes carries nothing; use 4096, say");
+        return lh_fail(LH_EINVAL, "MTU of 0 bytes: out of range (example: 4096)");
     if (path->chunk_bytes == 0 || path->chunk_bytes >= BYTES_MAX)
         return lh_fail(LH_ERANGE, "chunk of %llu bytes: out of range (1 to below 2^63)",
                        (unsigned long long)path->chunk_bytes);
@@ -439,21 +439,19 @@ static int take_loss(const struct lh_model_path *path, double chunk_packets, str
 {
     double burst = path->burst_packets > 1 ? path->burst_packets : 0;
     if (burst > 0 && !path->loss_of_chunk && path->loss > burst / (burst + 1))
-        return lh_fail(
-            LH_ERANGE,
-            "bursts of %g packets lose at most %g of them, since one passes between two; a loss of "
-            "%g needs longer ones",
-            burst, burst / (burst + 1), path->loss);
+        return lh_fail(LH_ERANGE,
+                       "bursts of %g packets lose at most %g of them, since a packet passes between two; a "
+                       "loss of %g needs longer bursts",
+                       burst, burst / (burst + 1), path->loss);
     *loss = path->loss_of_chunk ? model_loss_of_chunks(path->loss, burst, chunk_packets)
                                 : model_loss_of_packets(path->loss, burst, chunk_packets);
     if (path->loss_of_chunk && fabs(loss->chunk - path->loss) > 1e-6 * path->loss)
-        return lh_fail(LH_ERANGE, "bursts of %g packets cannot lose %g of the chunks; ask for longer ones",
+        return lh_fail(LH_ERANGE, "bursts of %g packets cannot lose %g of the chunks (use longer bursts)",
                        burst, path->loss);
     if (loss->chunk > MODEL_CHUNK_LOSS_MAX)
         return lh_fail(
             LH_ERANGE,
-            "%.4g %% of the chunks are lost, and hardly a message ends; the model goes to %g %%: use "
-            "smaller chunks",
+            "%.4g %% of the chunks are lost: exceeds the model's limit of %g %% (use smaller chunks)",
             100 * loss->chunk, 100 * MODEL_CHUNK_LOSS_MAX);
     return 0;
 }

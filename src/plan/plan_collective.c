@@ -604,8 +604,8 @@ static int plan_deadline_check(const struct lh_plan_question *question, double m
     if (!(missing > 0) || !(missing < 1))
         return lh_fail(LH_ERANGE, "a missing share of %g: out of range (above 0 to below 1)", missing);
     if (question->link.chunk_bytes == 0 && question->link.loss_of_chunk)
-        return lh_fail(LH_EINVAL, "a loss of chunks says nothing about chunks of another size; give the "
-                                  "size of a chunk too, or the loss of packets");
+        return lh_fail(LH_EINVAL, "a loss of chunks holds for one chunk size only (give the size of a "
+                                  "chunk, too, or the loss of packets)");
     return lh_plan_weigh(question, &simplest, chunks[count - 1], &choice);
 }
 

@@ -115,8 +115,8 @@ void lh_plan_init(struct lh_plan_question *question)
 static int check_sizes(const struct lh_plan_question *question)
 {
     if (question->sizes_count < 1 || question->sizes_count > LH_PLAN_SIZES_MAX)
-        return lh_fail(LH_EINVAL, "%u sizes of messages cannot be planned for; give 1 to %d",
-                       question->sizes_count, LH_PLAN_SIZES_MAX);
+        return lh_fail(LH_EINVAL, "%u message sizes: out of range (1 to %d)", question->sizes_count,
+                       LH_PLAN_SIZES_MAX);
     for (uint32_t i = 0; i < question->sizes_count; i++)
         if (!(question->sizes[i].weight > 0) || !(question->sizes[i].weight <= 1e9))
             return lh_fail(LH_ERANGE, "weight %g: out of range (above 0 to 10^9)",
@@ -131,7 +131,7 @@ static int check(const struct lh_plan_question *question)
     if (failed)
         return failed;
     if ((unsigned)question->by > LH_PLAN_BY_P999)
-        return lh_fail(LH_EINVAL, "measure %d is none of enum lh_plan_by", (int)question->by);
+        return lh_fail(LH_EINVAL, "unknown measure %d (enum lh_plan_by)", (int)question->by);
     if (!(question->max_overhead >= 0))
         return lh_fail(LH_ERANGE, "maximum overhead %g: out of range (at least 0, as a share: 0.25)",
                        question->max_overhead);
@@ -290,8 +290,8 @@ static int try_one(const struct scheme_entry *const *table, const struct lh_plan
     const struct lh_model_scheme simplest = plan_list_simplest(table);
     struct lh_plan_choice choice;
     if (question->link.chunk_bytes == 0 && question->link.loss_of_chunk)
-        return lh_fail(LH_EINVAL, "a loss of chunks says nothing about chunks of another size; give the "
-                                  "size of a chunk too, or the loss of packets");
+        return lh_fail(LH_EINVAL, "a loss of chunks holds for one chunk size only (give the size of a "
+                                  "chunk, too, or the loss of packets)");
     return weigh(table, question, &simplest, chunk_bytes, &choice);
 }
 
@@ -445,7 +445,7 @@ static void format_why(struct text *text, const struct lh_plan_question *questio
     bool codes = best->cores > 0;
     say(text, "Why: ");
     if (facts.loses <= 0)
-        say(text, "nothing is lost, so nothing is to be gained by sending more.\n");
+        say(text, "without loss, parity gains nothing.\n");
     else if (!codes && unlimited->breaks != 0 && unlimited->cores > 0)
         say(text, "parity would be faster, but exceeds the limits.\n");
     else if (plan_list_find(scheme_table(), best->scheme.kind)->for_ends && facts.inject_rtts >= 1)
@@ -497,7 +497,7 @@ static void format_limits(struct text *text, const struct lh_plan_choice *chosen
     char time[LH_FORMAT_MAX];
     if (unlimited->breaks == 0)
         return;
-    say(text, chosen ? "Without the limit of %s, " : "Nothing keeps to the limit of %s. Without it, ",
+    say(text, chosen ? "Without the limit of %s, " : "No choice is within the limit of %s. Without it, ",
         unlimited->breaks == LH_PLAN_LIMIT_OVERHEAD ? "overhead"
         : unlimited->breaks == LH_PLAN_LIMIT_CORES  ? "cores"
                                                     : "overhead and that of cores");

@@ -295,8 +295,8 @@ static int nothing_came(const struct probe_session *session)
         return lh_fail(LH_EPEER, "UDP port %u of the server: %s (TCP reaches it)", number,
                        strerror(session->port.send_error));
     return lh_fail(LH_ETIMEDOUT,
-                   "UDP port %u of the server: no answer, although TCP reaches it (let UDP through both "
-                   "ways in the firewalls on the path)",
+                   "UDP port %u of the server: no answer, but TCP passes (let UDP through in both "
+                   "directions in the firewalls on the path)",
                    number);
 }
 
@@ -464,10 +464,9 @@ int probe_measure_mtu(struct probe_session *session)
         mtu_search_on_round(&search, &round, attempt.passed);
     }
     if (search.passed_bytes < floor)
-        return lh_fail(
-            LH_EMTU,
-            "all packets of %u bytes were lost: nothing can be measured (reduce the loss on the path)",
-            floor);
+        return lh_fail(LH_EMTU,
+                       "all packets of %u bytes were lost: no measurement (reduce the loss on the path)",
+                       floor);
     session->result->path_mtu_bytes = search.passed_bytes;
     session->result->mtu_bytes = roce_mtu(search.passed_bytes, session->port.header_bytes);
     return 0;

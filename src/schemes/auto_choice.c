@@ -347,7 +347,7 @@ int auto_params_parse(const char *text, enum lh_plan_by *by, double *max_overhea
             return error;
         text += bytes;
         if (*text == ',' && text[1] == '\0')
-            return lh_fail(LH_EINVAL, "auto: nothing stands after the last comma: leave it out");
+            return lh_fail(LH_EINVAL, "auto: no parameter after the last comma (leave it out)");
         text += *text == ',';
     }
     *by = measure;

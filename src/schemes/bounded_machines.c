@@ -72,7 +72,7 @@ static int take_split(const char *item, struct reading *reading)
     int wrote =
         snprintf(reading->split + used, sizeof reading->split - used, "%s%s", used > 0 ? "," : "", item);
     if (wrote < 0 || (size_t)wrote >= sizeof reading->split - used)
-        return lh_fail(LH_EINVAL, "bounded: \"%s\" is one parameter too many, as in " EXAMPLE, item);
+        return lh_fail(LH_EINVAL, "bounded: \"%s\": too many parameters; example: " EXAMPLE, item);
     return 0;
 }
 
@@ -94,7 +94,7 @@ static int read_items(const char *text, struct reading *reading)
         char item[ITEM_MAX];
         size_t bytes = strcspn(text, ",");
         if (bytes >= sizeof item)
-            return lh_fail(LH_EINVAL, "bounded: \"%.*s…\" is too long for a parameter, as in " EXAMPLE,
+            return lh_fail(LH_EINVAL, "bounded: \"%.*s…\": parameter too long; example: " EXAMPLE,
                            (int)sizeof item, text);
         memcpy(item, text, bytes);
         item[bytes] = '\0';
@@ -103,7 +103,7 @@ static int read_items(const char *text, struct reading *reading)
             return error;
         text += bytes;
         if (*text == ',' && text[1] == '\0')
-            return lh_fail(LH_EINVAL, "bounded: nothing stands after the last comma: leave it out");
+            return lh_fail(LH_EINVAL, "bounded: no parameter after the last comma (leave it out)");
         text += *text == ',';
     }
     return 0;
@@ -113,7 +113,7 @@ static int write_code(const struct reading *reading, uint8_t params[LH_SCHEME_PA
 {
     uint8_t code[LH_SCHEME_PARAMS];
     if (!reading->code && reading->split[0] != '\0')
-        return lh_fail(LH_EINVAL, "bounded: \"%s\" says nothing without a code: add code=mds",
+        return lh_fail(LH_EINVAL, "bounded: \"%s\": without effect without a code (add code=mds)",
                        reading->split);
     if (!reading->code)
         return 0;

@@ -93,8 +93,7 @@ static int bounded_model_check(const struct lh_model_scheme *scheme)
                        "code=mds,k=32,m=2; none without a code)",
                        scheme->k, scheme->m, MODEL_COUNT_MAX);
     if (scheme->xor_code && scheme->m > scheme->k)
-        return lh_fail(LH_EINVAL,
-                       "bounded: xor has no use for more parity (m=%u) than data (k=%u); make m at most %u",
+        return lh_fail(LH_EINVAL, "bounded: m=%u exceeds k=%u, the maximum for xor (use m at most %u)",
                        scheme->m, scheme->k, scheme->k);
     if (!(scheme->deadline_s >= 0) || !isfinite(scheme->deadline_s))
         return lh_fail(LH_ERANGE, "bounded: deadline %g s: out of range (at least 0; 0: auto)",
@@ -431,8 +430,8 @@ static const struct model_predictor bounded_predictor = {
 
 #define NAME "bounded"
 #define HELP                                                                                               \
-    "each packet once, delivers what has arrived by the deadline; deadline=TIME, default auto: by what "   \
-    "messages took before; code=mds or xor with k=DATA,m=PARITY, default none"
+    "sends each packet once, delivers at the deadline; deadline=TIME, default auto: from earlier "         \
+    "messages; code=mds or xor with k=DATA,m=PARITY, default none"
 
 const struct lh_scheme bounded_scheme = {
     .name = NAME,

@@ -159,12 +159,10 @@ static int check_split(const struct ec_params *params)
     if (split_possible(params))
         return 0;
     if (params->kind == EC_XOR && params->m > params->k)
-        return lh_fail(LH_EINVAL,
-                       "ec:xor has no use for more parity (m=%u) than data (k=%u); make m at most %u "
-                       "(without it, it is %u)",
-                       params->m, params->k, params->k, EC_M_DEFAULT);
-    return lh_fail(LH_EINVAL, "k=%u and m=%u are more than %u together; make one of them smaller",
-                   params->k, params->m, EC_ROWS_MAX);
+        return lh_fail(LH_EINVAL, "ec:xor: m=%u exceeds k=%u (use m at most %u; default %u)", params->m,
+                       params->k, params->k, EC_M_DEFAULT);
+    return lh_fail(LH_EINVAL, "k=%u and m=%u exceed %u together (lower one of them)", params->k, params->m,
+                   EC_ROWS_MAX);
 }
 
 static void write_params(const struct ec_params *params, uint8_t out[LH_SCHEME_PARAMS])

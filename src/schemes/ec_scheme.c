@@ -34,17 +34,16 @@ int ec_model_check(const struct lh_model_scheme *scheme)
                        name_of(scheme), scheme->k, scheme->m);
     if (scheme->k > MODEL_COUNT_MAX || scheme->m > MODEL_COUNT_MAX ||
         scheme->k + scheme->m > MODEL_COUNT_MAX)
-        return lh_fail(LH_EINVAL, "k=%u and m=%u are more than %u together; make one of them smaller",
-                       scheme->k, scheme->m, MODEL_COUNT_MAX);
+        return lh_fail(LH_EINVAL, "k=%u and m=%u exceed %u together (lower one of them)", scheme->k,
+                       scheme->m, MODEL_COUNT_MAX);
     if (scheme->kind == LH_MODEL_EC_XOR && scheme->m > scheme->k)
-        return lh_fail(LH_EINVAL,
-                       "ec:xor has no use for more parity (m=%u) than data (k=%u); make m at most %u",
-                       scheme->m, scheme->k, scheme->k);
+        return lh_fail(LH_EINVAL, "ec:xor: m=%u exceeds k=%u (use m at most %u)", scheme->m, scheme->k,
+                       scheme->k);
     if (!(scheme->beta >= 0) || !(scheme->beta <= MODEL_RTTS_MAX))
         return lh_fail(LH_ERANGE, "beta=%g: out of range (round trips, at least 0, such as 0.5)",
                        scheme->beta);
     if (scheme->fallback != LH_MODEL_FALLBACK_IR && scheme->fallback != LH_MODEL_FALLBACK_SR)
-        return lh_fail(LH_EINVAL, "fallback %d is none; use LH_MODEL_FALLBACK_IR or LH_MODEL_FALLBACK_SR",
+        return lh_fail(LH_EINVAL, "unknown fallback %d (LH_MODEL_FALLBACK_IR or LH_MODEL_FALLBACK_SR)",
                        (int)scheme->fallback);
     if (!(scheme->encode_bytes_per_s >= 0) || !isfinite(scheme->encode_bytes_per_s))
         return lh_fail(LH_ERANGE,
@@ -652,10 +651,10 @@ const struct model_predictor ec_predictor = {
     "beta=ROUND TRIPS to wait, default 0.5; fallback=ir or sr"
 
 #define MDS_NAME "ec:mds"
-#define MDS_HELP "erasure coding, any m losses of a submessage cost nothing; " HELP_PARAMETERS
+#define MDS_HELP "erasure coding, recovers any m losses of a submessage; " HELP_PARAMETERS
 #define XOR_NAME "ec:xor"
 #define XOR_HELP                                                                                           \
-    "erasure coding by XOR, one loss of each m-th chunk of a submessage costs nothing; " HELP_PARAMETERS
+    "erasure coding by XOR, recovers one loss in each of m classes of a submessage; " HELP_PARAMETERS
 
 #define EC_MACHINES                                                                                        \
     .sender_bytes = ec_sender_bytes, .sender_start = ec_sender_start,                                      \

@@ -314,7 +314,7 @@ static const struct model_predictor hybrid_predictor = {
 
 #define NAME "hybrid"
 #define HELP                                                                                               \
-    "selective repeat while data is injected, parity for what is in flight at its end; "                   \
+    "selective repeat while data is injected, parity for chunks in flight at the end; "                    \
     "target=SHARE of messages that need more, default 1e-4; tail=ROUND TRIPS covered, default all"
 
 const struct lh_scheme hybrid_scheme = {

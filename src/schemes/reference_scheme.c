@@ -253,7 +253,7 @@ static const struct model_predictor go_back_n_predictor = {
 const struct scheme_entry go_back_n_entry = {
     .shown = {.kind = LH_MODEL_GBN,
               .name = "gbn",
-              .help = "go-back-N, as NICs do it for reliable connections; no parameters",
+              .help = "go-back-N, as in reliable connections of NICs; no parameters",
               .compared = "gbn"},
     .predictor = &go_back_n_predictor,
     .parameters = "rto",
@@ -300,7 +300,7 @@ static const struct model_predictor ideal_predictor = {
 const struct scheme_entry ideal_entry = {
     .shown = {.kind = LH_MODEL_IDEAL,
               .name = "ideal",
-              .help = "nothing is lost: the bound of all schemes; no parameters"},
+              .help = "no loss: the bound of all schemes; no parameters"},
     .predictor = &ideal_predictor,
     .parameters = "none",
 };

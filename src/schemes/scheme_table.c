@@ -193,7 +193,7 @@ static int find(const struct lh_model_scheme *scheme, const struct model_predict
 {
     const struct scheme_entry *entry = scheme_table_kind(scheme->kind);
     if (!entry)
-        return lh_fail(LH_EINVAL, "scheme %d is none of enum lh_model_kind", (int)scheme->kind);
+        return lh_fail(LH_EINVAL, "unknown scheme %d (enum lh_model_kind)", (int)scheme->kind);
     *predictor = entry->predictor;
     return 0;
 }
@@ -232,7 +232,7 @@ int lh_model_cdf(const struct lh_model_path *path, const struct lh_model_scheme 
 {
     struct model_prediction prediction;
     if (isnan(seconds))
-        return lh_fail(LH_ERANGE, "the time to look at is not a number; give seconds");
+        return lh_fail(LH_ERANGE, "time: not a number (use seconds)");
     int failed = scheme_model_start(path, scheme, &prediction);
     if (failed)
         return failed;

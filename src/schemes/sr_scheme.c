@@ -262,10 +262,10 @@ static int prepare(const struct lh_model_path *path, const struct lh_model_schem
 {
     if (scheme->kind != LH_MODEL_SR_RTO && scheme->kind != LH_MODEL_SR_NACK)
         return lh_fail(LH_EINVAL,
-                       "the model knows deadlines of selective repeat only; use sr-rto or sr-nack");
+                       "deadline: the model supports only selective repeat (use sr-rto or sr-nack)");
     if (scheme->timing != LH_MODEL_TIMING_PAPER)
         return lh_fail(LH_EINVAL,
-                       "a deadline is known by the paper's timing only; use LH_MODEL_TIMING_PAPER");
+                       "deadline: the model supports only the paper's timing (use LH_MODEL_TIMING_PAPER)");
     const struct model_predictor *predictor =
         scheme->kind == LH_MODEL_SR_RTO ? &sr_rto_predictor : &sr_nack_predictor;
     int failed = model_predictor_message(predictor, path, scheme, &prepared->message);
@@ -333,8 +333,7 @@ int lh_model_deadline(const struct lh_model_path *path, const struct lh_model_sc
 {
     struct prepared prepared;
     if (!(missing > 0) || !(missing < 1))
-        return lh_fail(LH_ERANGE, "%g of a message cannot be missing; it is a share above 0 and below 1",
-                       missing);
+        return lh_fail(LH_ERANGE, "missing share %g: out of range (above 0, below 1)", missing);
     if (!(share >= 0) || !(share < 1))
         return lh_fail(LH_ERANGE, "share of messages %g: out of range (0 to below 1; 0: the mean)", share);
     int failed = prepare(path, scheme, &prepared);
@@ -342,9 +341,9 @@ int lh_model_deadline(const struct lh_model_path *path, const struct lh_model_sc
         return failed;
     const struct model_message *message = &prepared.message;
     if (share > 0 && message->loss.bursty)
-        return lh_fail(LH_EINVAL,
-                       "how much is missing where losses come in bursts is known in the mean only; "
-                       "ask for the mean, or leave the bursts out");
+        return lh_fail(
+            LH_EINVAL,
+            "with bursts the model knows only the mean missing share (use the mean, or no bursts)");
     double low = 0, high = 0;
     /* Behind a repeat more of everything, p times as much is missing: as many rounds as levels. */
     while (missing_of(&prepared, missing_at(&prepared, high), share) > missing) {

@@ -97,7 +97,7 @@ static int check_end(struct sdr_qp *qp, struct send_message *message, const stru
     if (fits)
         return 0;
     return lh_fail(LH_EINVAL,
-                   "%u bytes at chunk %u: only the end of a message may be no multiple of the MTU (%u)",
+                   "%u bytes at chunk %u: not a multiple of the MTU, %u (only a message's end may differ)",
                    part->length, (uint32_t)part->offset_chunks, mtu);
 }
 
@@ -116,15 +116,13 @@ static void note_queued(struct sdr_qp *qp, uint64_t queued)
         qp->rate.pacer.rate_bps != 0 || !sdk_warning_due(qp->context, SDK_WARNING_SENT))
         return;
     char bytes[LH_FORMAT_MAX], room[LH_FORMAT_MAX];
-    sdk_warn(
-        qp->context, SDK_WARNING_SENT,
-        "sdr_send_post: %s queued at once exceed the peer's receive buffers (%s): packets may be lost, "
-        "and the SDK does not retransmit (send less at once, or set sdr_qp_attr.rate_limit; where the "
-        "peer has less than %llu in net.core.rmem_max, raise it there: sysctl -w "
-        "net.core.rmem_max=%llu)",
-        lh_format_size(queued, bytes, sizeof bytes), lh_format_size(buffer, room, sizeof room),
-        (unsigned long long)FABRIC_RECEIVE_BUFFER_DEFAULT,
-        (unsigned long long)FABRIC_RECEIVE_BUFFER_DEFAULT);
+    sdk_warn(qp->context, SDK_WARNING_SENT,
+             "sdr_send_post: %s queued exceed the peer's receive buffers (%s): packets may be lost, and "
+             "the SDK does not retransmit (keep less in flight, or set sdr_qp_attr.rate_limit; if "
+             "net.core.rmem_max at the peer is below %llu, raise it: sysctl -w net.core.rmem_max=%llu)",
+             lh_format_size(queued, bytes, sizeof bytes), lh_format_size(buffer, room, sizeof room),
+             (unsigned long long)FABRIC_RECEIVE_BUFFER_DEFAULT,
+             (unsigned long long)FABRIC_RECEIVE_BUFFER_DEFAULT);
 }
 
 static void post_range(struct sdr_qp *qp, struct send_range *range)

@@ -334,8 +334,7 @@ static int check_peer(struct sdr_qp *qp, const struct qp_info *peer)
             "channel mismatch: peer %u of %u generations, this side %u of %u (use the same on both)",
             peer->endpoint.channels, peer->endpoint.generations, qp->channel_count, mine->generations);
     if ((qp->send_enable && !peer->recv_enable) || (qp->recv_enable && !peer->send_enable))
-        return lh_fail(LH_EHANDSHAKE,
-                       "peer sends %u and receives %u: one side's sending needs the other's receiving",
+        return lh_fail(LH_EHANDSHAKE, "peer sends %u and receives %u: a sender needs a peer that receives",
                        peer->send_enable, peer->recv_enable);
     return 0;
 }

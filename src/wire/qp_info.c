@@ -100,7 +100,7 @@ size_t qp_info_peek_bytes(const uint8_t first[8])
 static int check_frame(const uint8_t *data, size_t bytes)
 {
     if (bytes < 8)
-        return lh_fail(LH_EHANDSHAKE, "QP info: %zu bytes, too short (pass all bytes of the peer's)",
+        return lh_fail(LH_EHANDSHAKE, "QP info: %zu bytes: too short (pass all bytes of the peer's)",
                        bytes);
     size_t claimed = qp_info_peek_bytes(data);
     if (claimed == 0)

@@ -182,8 +182,8 @@ for case in "xyz|xyz: unknown collective (allreduce," \
     "broadcast --op sum|--op: broadcast reduces nothing (allreduce," \
     "barrier -b 8MiB|--begin: a barrier has no data" \
     "barrier --type f32|--type: a barrier has no data" \
-    "alltoall --reliability bounded:deadline=9ms|alltoall: not with bounded, which delivers parts" \
-    "allreduce --op max --reliability-across bounded|--op max, --type f32: with bounded only sum and avg"; do
+    "alltoall --reliability bounded:deadline=9ms|alltoall: unsupported with bounded" \
+    "allreduce --op max --reliability-across bounded|--op max, --type f32: unsupported with bounded"; do
     status=0
     # shellcheck disable=SC2086  # words
     "$LONGHAUL" collective ${case%%|*} 2>"$work/misused.err" || status=$?

@@ -48,7 +48,7 @@ say "a deadline that nothing meets"
 timeout 60 "$LONGHAUL" demo --loss 0 --size 4MiB --reliability bounded:deadline=1ms \
     >"$work/demo.out" 2>"$work/demo.err" || fail "demo ended with $?"
 grep -qE 'bounded:deadline=1ms .* [0-9.]+ % ok$' "$work/demo.out" || fail "no share"
-expect_line "$work/demo.out" '% ok    that share came by the deadline'
+expect_line "$work/demo.out" '% ok    that share arrived by the deadline'
 
 say "a file that is not there"
 status=0

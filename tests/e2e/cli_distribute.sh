@@ -264,7 +264,7 @@ expect_status 2
 expect_line "$work/alone.err" "missing HOST (usage: longhaul distribute FILE HOST"
 run -n 1 -- "$LONGHAUL" distribute some
 expect_status 2
-expect_line "$work/run.err" "1 rank: no receiver (start two ranks or more)"
+expect_line "$work/run.err" "1 rank: no receiver (start at least two ranks)"
 
 say "a rank that is killed is an error with its number at the others, and --resume continues"
 cat >"$work/killed.sh" <<'R'

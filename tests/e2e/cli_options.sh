@@ -127,8 +127,8 @@ wrong '--size 0: ' demo --size 0
 say "options of comparable programs"
 wrong '-np: unknown option (use -n N)' run -np 4 -- true
 wrong '-np4: unknown option (use -n N)' run -np4 -- true
-wrong '--hostfile=a: unknown option (starts ranks on this machine alone' run --hostfile=a -n 2 -- true
-wrong '-g: unknown option (GPUs of a process in nccl-tests' collective allreduce -b 8 -e 128M -f 2 -g 1
+wrong '--hostfile=a: unknown option (starts ranks on this machine only' run --hostfile=a -n 2 -- true
+wrong '-g: unknown option (GPUs per process of nccl-tests' collective allreduce -b 8 -e 128M -f 2 -g 1
 wrong '-g1: unknown option' collective allreduce -g1
 wrong '-n: unknown option (use --iterations N)' collective allreduce -n 20
 wrong '--minbytes=8: unknown option (use --begin)' collective allreduce --minbytes=8
@@ -155,10 +155,10 @@ cannot() {
 start busy recv --listen '127.0.0.1:0' --output "$work"
 for command in recv "perf --server" "probe --server"; do
     # shellcheck disable=SC2086
-    cannot 'Address already in use (another process listens there; use another port' \
+    cannot 'Address already in use (another process uses this port; use another port' \
         $command --listen "$where"
     # shellcheck disable=SC2086
-    cannot '(this machine has no such address; use one of its own, or :PORT for all)' \
+    cannot '(not an address of this machine; use one of its addresses, or :PORT for all)' \
         $command --listen 192.0.2.1:0
 done
 kill "$pid"

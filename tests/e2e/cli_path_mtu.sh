@@ -84,13 +84,13 @@ mount -t tmpfs tmpfs /run && mkdir /run/netns || exit 77
 mount -t sysfs sysfs /sys 2>/dev/null
 mkdir "$work/out"
 make_file "$work/file" 30000000
-quarters="packets of MTU 4096 do not pass the path any more: each travels in 4 of 1024 bytes"
+quarters="packets of MTU 4096 no longer pass the path: each is sent as 4 pieces of 1024 bytes"
 
 make_network
 say "whole packets"
 begin_send 10.77.2.2
 end_send
-! grep -q "do not pass" "$work/client.err" || fail "a note on packets that pass"
+! grep -q "no longer pass" "$work/client.err" || fail "a note on packets that pass"
 
 for to in 10.77.2.2 '[fd77:2::2]'; do
     say "a black hole from the start: $to"
@@ -111,7 +111,7 @@ for to in 10.77.2.2 '[fd77:2::2]'; do
     begin_send "$to" --rate 200Mbit
     passed 4000000
     ip -n left link set vl mtu 2400
-    end_send "each travels in 2 of 2048 bytes"
+    end_send "each is sent as 2 pieces of 2048 bytes"
 done
 
 say "messages, and their counters"

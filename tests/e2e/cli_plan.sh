@@ -86,7 +86,7 @@ plan "${link[@]}" "${size[@]}" --loss 0.98
 ! grep -q 'e+02' plan.out || fail "a percentage with an exponent"
 plan "${link[@]}" "${size[@]}" --loss 0
 expect_line plan.out 'Use sr-nack'
-expect_line plan.out 'nothing is lost'
+expect_line plan.out 'without loss, parity gains nothing'
 
 say "hybrid is chosen along the ridge between repeats and codes"
 plan "${link[@]}" "${size[@]}" --loss 1e-3
@@ -109,7 +109,7 @@ check "j['plan']['best']['encode_cores'] == 0 < j['plan']['without_limits']['enc
 plan "${link[@]}" "${size[@]}" --loss 1e-3 --cores 1 --encode-rate 100GB --json -
 check "0 < j['plan']['best']['encode_cores'] <= 1"
 plan "${link[@]}" "${size[@]}" --loss 30% --max-overhead 0
-expect_line plan.out 'Nothing keeps to the limit of overhead'
+expect_line plan.out 'No choice is within the limit of overhead'
 plan "${link[@]}" "${size[@]}" --loss 30% --max-overhead 0 --json -
 check "j['plan']['best'] is None and j['plan']['runner_up'] is None"
 
@@ -236,7 +236,7 @@ value 13-left 0.01 3 6 9
 value 15 16 2 1.5998e-4 1.5999e-4
 
 say "nonsense is refused"
-wrong '--figures here: not with other options' --figures here --loss 1e-3
+wrong '--figures here: excludes other options' --figures here --loss 1e-3
 wrong 'missing --bandwidth' --rtt 25ms --loss 1e-3 --size 1MiB
 wrong 'missing --rtt TIME or --distance' --bandwidth 1Gbit --loss 1e-3 --size 1MiB
 wrong 'missing --loss' "${link[@]}" --size 1MiB
@@ -268,7 +268,7 @@ wrong '5000' "${link[@]}" "${size[@]}" --loss 1e-3 --chunk 5000
 wrong '--mtu 3000: ' "${link[@]}" "${size[@]}" --loss 1e-3 --mtu 3000
 wrong '--burst -2: ' "${link[@]}" "${size[@]}" --loss 1e-3 --burst -2
 wrong '--burst 0.5: ' "${link[@]}" "${size[@]}" --loss 1e-3 --burst 0.5
-wrong 'needs longer ones' "${link[@]}" "${size[@]}" --loss 90% --burst 2
+wrong 'needs longer bursts' "${link[@]}" "${size[@]}" --loss 90% --burst 2
 wrong '--max-overhead 150%: out of range (0 to 1)' "${link[@]}" "${size[@]}" --loss 1e-3 --max-overhead 150%
 wrong '--cores -1: ' "${link[@]}" "${size[@]}" --loss 1e-3 --cores -1
 wrong '--encode-rate 0: ' "${link[@]}" "${size[@]}" --loss 1e-3 --encode-rate 0
@@ -304,12 +304,12 @@ wrong '100 % of the chunks' "${link[@]}" "${size[@]}" --loss 1e-3 --chunk 1GiB
 wrong 'not with --map' "${link[@]}" --map --json map.json
 wrong 'magic' "${link[@]}" "${size[@]}" --loss 1e-3 --reliability magic
 wrong 'k=300' "${link[@]}" "${size[@]}" --loss 1e-3 --reliability ec:mds,k=300
-wrong 'hardly a message ends' "${link[@]}" "${size[@]}" --loss 99.5%
+wrong 'exceeds the model' "${link[@]}" "${size[@]}" --loss 99.5%
 wrong 'missing weight' "${link[@]}" --loss 1e-3 --mix 64KiB
 wrong 'weight 0: out of range' "${link[@]}" --loss 1e-3 --mix 64KiB:0
 wrong 'weight nan: ' "${link[@]}" --loss 1e-3 --mix 64KiB:nan
 wrong 'not with --size or --map' "${link[@]}" --loss 1e-3 --mix 64KiB:1 --map
 wrong 'add --map' "${link[@]}" "${size[@]}" --loss 1e-3 --output it.svg
 wrong '.svg or .png' "${link[@]}" --map --output it.gif
-wrong 'hardly a message ends' "${link[@]}" "${size[@]}" --loss 1e-3,99.5% --json -
+wrong 'exceeds the model' "${link[@]}" "${size[@]}" --loss 1e-3,99.5% --json -
 echo "all well"

@@ -91,7 +91,7 @@ say "sim replaces and removes files in its own folders only"
 for name in summary.json queues.csv seed-2/flows.csv bytes=1MiB/links.csv bytes=1MiB/seed-3/capture.pcap; do
     mkdir -p "own/$(dirname "$name")"
     echo precious >"own/$name"
-    refused 2 "contains $(basename "$name") (name another folder, or remove that)" sim --output own
+    refused 2 "contains $(basename "$name") (use another folder, or remove the file)" sim --output own
     precious "own/$name"
     [ "$(find own -type f)" = "own/$name" ] || fail "something was written: $(find own -type f)"
     rm -r own
@@ -111,14 +111,14 @@ precious elsewhere
 say "plan --figures, likewise"
 mkdir figures
 echo precious >figures/figure9.gp
-refused 2 '--figures figures: not a folder of results, and contains figure9.gp' \
+refused 2 '--figures figures: not a folder of results, but contains figure9.gp' \
     run plan --figures figures
 precious figures/figure9.gp
 refused 1 '--figures elsewhere: Not a directory' run plan --figures elsewhere
 
 say "plan --map replaces scripts of its own, and the picture that it was given"
 echo precious >map.gp
-refused 2 '--output map.svg: writes the script map.gp, too, which exists and is not of longhaul (use' \
+refused 2 '--output map.svg: its script map.gp would replace a file that is not longhaul'\''s (use' \
     plan --map --output map.svg
 precious map.gp
 [ ! -e map.svg ] || fail "a picture was made"

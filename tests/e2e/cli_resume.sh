@@ -120,7 +120,7 @@ kill -9 "$pid"
 wait "$pid" 2>/dev/null
 ended send "$sender" 1 30
 expect_line "$work/sender.err" \
-    '(longhaul recv --resume and send --resume continue with what the receiver still has)'
+    '(longhaul recv --resume and send --resume continue with the data that the receiver kept)'
 start_recv recv "$work/out" --resume
 send "$work/big" "$where" --resume
 [ "$status" -eq 0 ] || fail "send ended with $status"

@@ -265,7 +265,7 @@ wrong 2 'missing value' incast.ini --sweep switch.pfc=on,,off
 wrong 2 'no such link (host0>leaf0 to spine1>leaf1, 24 links)' incast.ini --output d \
     --set 'output.queues=leaf9>host0'
 wrong 2 'cannot be swept' incast.ini --sweep output.period=1us,2us
-wrong 2 'topology.file is not given' incast.ini --set topology.kind=file
+wrong 2 'topology.file is missing' incast.ini --set topology.kind=file
 wrong 1 'no.cdf' incast.ini --set workload.sizes=no.cdf
 wrong 1 'incast.ini' incast.ini --output incast.ini
 printf '[switch]\npfc = on\nxon = 1MiB\npfcc = off\n' >bad.ini

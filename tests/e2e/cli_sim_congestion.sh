@@ -118,7 +118,7 @@ sim pair.ini --set transport.congestion=swift --set output.from=none
 grep -q verdict sim.out && fail "there is a verdict of nothing"
 wrong 2 '--set: transport.congestion: unknown congestion controller "swifd"' pair.ini \
     --set transport.congestion=swifd
-wrong 2 'transport.congestion is set and transport.ack is 0' pair.ini --set transport.congestion=bbr \
+wrong 2 'transport.congestion is set, but transport.ack is 0' pair.ini --set transport.congestion=bbr \
     --set transport.ack=0
 
 say "a cable that changes its rate"

@@ -135,7 +135,7 @@ perf_fails "UDP packets do not pass, TCP does: a firewall"
 server_text="no packet of the client arrived at UDP port 47912"
 path "forwarded $udp drop"
 serve probe --server
-client "UDP port 47912 of the server: no answer, although TCP reaches it" probe 10.77.2.2
+client "UDP port 47912 of the server: no answer, but TCP passes" probe 10.77.2.2
 
 say "UDP is refused by the host itself"
 path
@@ -154,7 +154,7 @@ perf_fails "UDP packets do not pass, TCP does: a firewall" ""
 say "the same, and large packets vanish: the message names the MTU that a probe passed"
 path "own meta l4proto icmp drop" "forwarded udp dport != 4791 drop"
 ip -n middle link set vr mtu 1000
-send_fails "a link that takes only smaller packets ($ports, or use --mtu 512)"
+send_fails "a link with a smaller MTU ($ports, or use --mtu 512)"
 
 say "large packets vanish, and nobody reports it: the file passes in smaller ones, as with that MTU"
 path "own meta l4proto icmp drop"

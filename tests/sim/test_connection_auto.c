@@ -343,7 +343,7 @@ static void a_named_scheme_is_reported_as_it_was_named(void **state)
     assert_false(report.automatic);
     assert_string_equal(report.scheme, "ec:mds,k=4,m=2");
     assert_string_equal(lh_scheme_report_words(&report, words, sizeof words),
-                        "ec:mds,k=4,m=2, as it was asked for");
+                        "ec:mds,k=4,m=2, as requested");
     connection_pair_close(&pair);
 }
 
@@ -358,7 +358,7 @@ static void the_words(void **state)
                                       .chunk_loss_planned = 1e-3,
                                       .run_chunks = 1};
     assert_string_equal(lh_scheme_report_words(&report, words, sizeof words),
-                        "sr-nack until something is lost; round trip 25ms, nothing was received yet");
+                        "sr-nack until something is lost; round trip 25ms, no chunk received yet");
     report.chunks_seen = 40;
     assert_string_equal(
         lh_scheme_report_words(&report, words, sizeof words),

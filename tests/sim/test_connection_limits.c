@@ -173,7 +173,7 @@ static void this_hosts_device(void **state)
     struct connection_pair pair;
     open_pair(&pair, "rtt=1ms,rate=1Gbit", NULL, 0);
     connection_pair_transfer(&pair, 0, 8 * MIB, 8 * MIB);
-    expect(&pair, LH_BOTTLENECK_HOST, "this host's network device (it takes no more)");
+    expect(&pair, LH_BOTTLENECK_HOST, "this host's network device (its queue is full)");
     connection_pair_close(&pair);
 }
 
@@ -234,8 +234,7 @@ static void a_receiver_that_posts_late(void **state)
     struct lh_request *recv = connection_pair_recv(&pair, 1, buffer, MIB);
     assert_int_equal(connection_pair_finish(&pair, send).error, 0);
     assert_int_equal(connection_pair_finish(&pair, recv).error, 0);
-    expect(&pair, LH_BOTTLENECK_RECEIVER,
-           "the receiver (it reads, or posts receives, later than data could");
+    expect(&pair, LH_BOTTLENECK_RECEIVER, "the receiver (it reads, or posts receives, too late");
     free(data);
     free(buffer);
     connection_pair_close(&pair);

@@ -34,7 +34,7 @@ static void test_refusals(void **state)
     assert_int_equal(lh_sim_world_advance(world, 4), -LH_EINVAL);
     assert_int_equal(lh_sim_world_advance(world, LH_TIME_NEVER), -LH_EINVAL);
     assert_int_equal(lh_sim_world_turn(world, NULL, 0, LH_TIME_NEVER), -LH_EINVAL);
-    assert_non_null(strstr(lh_last_error(), "nothing is due"));
+    assert_non_null(strstr(lh_last_error(), "no event is pending"));
     assert_int_equal(lh_sim_world_now(world), 5);
     assert_int_equal(lh_sim_world_next_event(world), LH_TIME_NEVER);
     assert_int_equal(lh_sim_world_set_link(world, 0, 2, &(struct lh_link_spec){0}), -LH_ERANGE);

@@ -281,13 +281,13 @@ int lh_hadamard_check(const struct lh_hadamard *hadamard)
         return lh_fail(LH_EINVAL, "hadamard: unknown mode %d (LH_HADAMARD_REFUSE or _ZERO)",
                        (int)hadamard->non_finite);
     if (!power_of_two(hadamard->block))
-        return lh_fail(LH_EINVAL, "hadamard: block of %u elements: no power of two", hadamard->block);
+        return lh_fail(LH_EINVAL, "hadamard: block of %u elements: not a power of two", hadamard->block);
     const uint32_t block_max = type == LH_HADAMARD_F32 ? LH_HADAMARD_BLOCK_MAX : LH_HADAMARD_HALF_BLOCK_MAX;
     if (hadamard->block > block_max)
         return lh_fail(LH_EINVAL, "hadamard: block of %u elements: exceeds the type's maximum of %u",
                        hadamard->block, block_max);
     if (!power_of_two(hadamard->stride))
-        return lh_fail(LH_EINVAL, "hadamard: stride %u: no power of two", hadamard->stride);
+        return lh_fail(LH_EINVAL, "hadamard: stride %u: not a power of two", hadamard->stride);
     if (hadamard->stride > hadamard->block)
         return lh_fail(LH_EINVAL, "hadamard: stride %u exceeds the block of %u elements", hadamard->stride,
                        hadamard->block);
@@ -406,10 +406,10 @@ static int scale_packets(const struct job *job, uint8_t *in, const struct lh_had
                  !elements_scale(in, at, count, hadamard->type,
                                  (float)arrival->contributors / (float)came) &&
                  hadamard->non_finite == LH_HADAMARD_REFUSE)
-            return lh_fail(LH_ERANGE,
-                           "hadamard: packet %llu has an element that is not finite, or is not once it is "
-                           "scaled by %u/%u",
-                           (unsigned long long)packet, arrival->contributors, came);
+            return lh_fail(
+                LH_ERANGE,
+                "hadamard: packet %llu has an element that is not finite, before or after scaling by %u/%u",
+                (unsigned long long)packet, arrival->contributors, came);
     }
     return 0;
 }

@@ -54,14 +54,13 @@ static int check_unicast(const char *text, const union udp_address *address)
             return lh_fail(LH_EADDR, "address \"%s\": IPv4-mapped IPv6 address (use the IPv4 address)",
                            text);
         if (IN6_IS_ADDR_LINKLOCAL(&address->v6.sin6_addr) && address->v6.sin6_scope_id == 0)
-            return lh_fail(LH_EADDR, "link-local address \"%s\" needs its interface, as in fe80::1%%eth0",
-                           text);
+            return lh_fail(LH_EADDR,
+                           "link-local address \"%s\": missing interface (example: fe80::1%%eth0)", text);
     }
     if (wildcard)
         return lh_fail(
             LH_EADDR,
-            "address \"%s\" is the wildcard; give one address of this machine, since the local address "
-            "is part of every packet's iCRC",
+            "address \"%s\": wildcard (use an address of this machine: it is part of every packet's iCRC)",
             text);
     if (multicast)
         return lh_fail(LH_EADDR, "address \"%s\": not unicast (use an address of this machine)", text);
@@ -81,8 +80,7 @@ static int parse_v6(const char *text, char *plain, union udp_address *address)
     if (scope != NULL) {
         address->v6.sin6_scope_id = if_nametoindex(scope);
         if (address->v6.sin6_scope_id == 0)
-            return lh_fail(LH_EADDR, "address \"%s\" names the interface \"%s\", which does not exist",
-                           text, scope);
+            return lh_fail(LH_EADDR, "address \"%s\": interface \"%s\" does not exist", text, scope);
     }
     return 0;
 }
@@ -260,8 +258,8 @@ static void add(struct fabric_device_list *list, const struct ifaddrs *entry)
     device->rate_bps = rate_of(entry->ifa_name);
     if (device->mtu_bytes == 0)
         snprintf(device->trouble, sizeof device->trouble,
-                 "the MTU of %s is too small for the smallest RoCE packet (%u bytes): raise it",
-                 entry->ifa_name, ROCE_MTU_MIN + ROCE_WRITE_IMM_OVERHEAD_V6);
+                 "MTU of %s: below the smallest RoCE packet, %u bytes (raise it)", entry->ifa_name,
+                 ROCE_MTU_MIN + ROCE_WRITE_IMM_OVERHEAD_V6);
 }
 
 int udp_devices(struct fabric_device_list *list)

@@ -303,7 +303,7 @@ static int udp_slot_bind(struct fabric_endpoint *endpoint, uint32_t slot, const 
     if (error != 0)
         return error;
     if (udp->table.slots[slot].open)
-        return lh_fail(LH_ESTATE, "slot %u is bound already", slot);
+        return lh_fail(LH_ESTATE, "slot %u is already bound", slot);
     rx_table_bind(&udp->table, slot, what, key);
     udp->open_count++;
     return 0;

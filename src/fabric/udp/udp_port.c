@@ -322,7 +322,7 @@ int udp_endpoint_connect(struct fabric_endpoint *endpoint, const struct qp_info_
     struct udp_endpoint *udp = udp_endpoint_of(endpoint);
     struct udp_fabric *fabric = udp_fabric_of(udp);
     if (udp->connected)
-        return lh_fail(LH_ESTATE, "the endpoint is connected already");
+        return lh_fail(LH_ESTATE, "endpoint is already connected");
     int error = check_identity(udp, peer);
     if (error == 0)
         error = check_numbers(peer);

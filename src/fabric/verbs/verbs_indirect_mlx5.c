@@ -147,7 +147,7 @@ int verbs_indirect_open(struct verbs_endpoint *endpoint)
     struct verbs_fabric *fabric = verbs_fabric_of(endpoint);
     if (!mlx5dv_is_supported(fabric->context->device))
         return lh_fail(LH_EDEVICE,
-                       "device %s has no indirect keys, which NICs of the driver mlx5 have; " INSTEAD,
+                       "device %s: no indirect keys (only NICs of the driver mlx5 have them); " INSTEAD,
                        device_of(fabric));
     struct verbs_indirect *indirect =
         calloc(1, sizeof *indirect + endpoint->attr.slots * sizeof indirect->slots[0]);
@@ -245,7 +245,7 @@ int verbs_indirect_bind(struct verbs_indirect *indirect, uint32_t index, const s
     struct indirect_slot *slot = &indirect->slots[index];
     assert(index < indirect->count && slot->bound == NULL && what->generation < QP_INFO_GENERATIONS_MAX);
     if (what->length_bytes > ENTRIES_MAX * ENTRY_BYTES)
-        return lh_fail(LH_EDEVICE, "an indirect key holds %llu bytes, and the receive has %llu; " INSTEAD,
+        return lh_fail(LH_EDEVICE, "indirect key of %llu bytes: below the receive, %llu; " INSTEAD,
                        (unsigned long long)(ENTRIES_MAX * ENTRY_BYTES),
                        (unsigned long long)what->length_bytes);
     struct mlx5dv_mkey **kept = &slot->keys[what->generation];

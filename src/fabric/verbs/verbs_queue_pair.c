@@ -265,7 +265,7 @@ int verbs_endpoint_connect(struct fabric_endpoint *base, const struct qp_info_en
     struct verbs_endpoint *endpoint = verbs_endpoint_of(base);
     struct verbs_fabric *fabric = verbs_fabric_of(endpoint);
     if (endpoint->connected)
-        return lh_fail(LH_ESTATE, "the endpoint is connected already");
+        return lh_fail(LH_ESTATE, "endpoint is already connected");
     int error = verbs_endpoint_check(endpoint);
     if (error == 0)
         error = check_identity(endpoint, peer);

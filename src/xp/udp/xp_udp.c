@@ -492,7 +492,7 @@ static int parse_peer(const struct lh_xp *xp, const char *text, union udp_addres
     if (failed)
         return failed;
     if (udp_address_is_ipv4(address) != udp_address_is_ipv4(&xp->local))
-        return lh_fail(LH_EADDR, "\"%s\" is not of the IP version of this host's address", text);
+        return lh_fail(LH_EADDR, "\"%s\": its IP version differs from this host's address", text);
     udp_address_set_port(address, (uint16_t)port);
     return 0;
 }

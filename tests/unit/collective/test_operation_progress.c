@@ -285,7 +285,7 @@ static void test_refused(void **state)
     void *memory = calloc(1, parts_memory(&request));
     (void)state;
     assert_int_equal(parts_make(&request, memory, &parts), -LH_EINVAL); /* 31 for itself, and gets 20 */
-    assert_string_equal(lh_last_error(), "alltoallv: rank 3 has 31 elements for itself, and gets 20");
+    assert_string_equal(lh_last_error(), "alltoallv: rank 3 has 31 elements for itself, but expects 20");
     request = request_of(COLLECTIVE_ALLTOALL, 1);
     request.in_counts = many;
     assert_int_equal(parts_make(&request, memory, &parts), -LH_EINVAL);

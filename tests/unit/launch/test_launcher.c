@@ -194,7 +194,7 @@ static void rank_zero_without_an_address(void **state)
     expect("SLURM_PROCID=5\nSLURM_NTASKS=8\nSLURM_STEP_NODELIST=n[03-04]\nSLURM_JOB_NODELIST=n[01-04]",
            "SLURM", 5, 8, "n03:29500");
     refuse("PMI_RANK=1\nPMI_SIZE=4\nMPI_LOCALNRANKS=2", -LH_EINVAL,
-           "MASTER_ADDR: not set, and MPICH does not tell the host of rank 0");
+           "MASTER_ADDR: not set, and MPICH does not contain the host of rank 0");
     refuse("RANK=1\nWORLD_SIZE=4", -LH_EINVAL, "MASTER_ADDR: not set (set it to the host of rank 0");
     refuse("SLURM_PROCID=5\nSLURM_NTASKS=8\nSLURM_JOB_NODELIST=n[", -LH_EINVAL,
            "SLURM_JOB_NODELIST: \"n[\"");
@@ -302,7 +302,7 @@ static void wrong_values(void **state)
            "LONGHAUL_SOCKET_IFNAME: \"eth,\"");
     refuse(MASTER "RANK=0\nWORLD_SIZE=2\nLONGHAUL_LINK=rtt=5x", -LH_EINVAL, "LONGHAUL_LINK: ");
     snprintf(long_site, sizeof long_site, MASTER "RANK=0\nWORLD_SIZE=2\nLONGHAUL_SITE=%064d", 0);
-    refuse(long_site, -LH_EINVAL, "LONGHAUL_SITE: 64 bytes are too long (at most 63)");
+    refuse(long_site, -LH_EINVAL, "LONGHAUL_SITE: 64 bytes: too long (at most 63)");
 }
 
 static int run_launcher(void)

@@ -208,8 +208,7 @@ static void the_receiver(void **state)
 {
     (void)state;
     times.receiver_ns = 10;
-    expect(LH_BOTTLENECK_RECEIVER,
-           "the receiver (it reads, or posts receives, later than data could arrive)");
+    expect(LH_BOTTLENECK_RECEIVER, "the receiver (it reads, or posts receives, too late)");
     bottleneck_report.receiver_drops = 12;
     bottleneck_report.retransmitted = 0.5;
     expect(LH_BOTTLENECK_RECEIVER, "the receiver's CPU (its sockets dropped 12 packets: raise "
@@ -235,7 +234,7 @@ static void this_host(void **state)
     times.device_ns = 9;
     expect(LH_BOTTLENECK_HOST, "this host's CPU (use --channels and --workers)");
     times.device_ns = 11;
-    expect(LH_BOTTLENECK_HOST, "this host's network device (it takes no more)");
+    expect(LH_BOTTLENECK_HOST, "this host's network device (its queue is full)");
 }
 
 static void the_sdr_layers_times_and_the_sending_parts(void **state)
@@ -340,7 +339,7 @@ static void test_known(void **state)
         "sr-nack for messages of 1MiB: 40ms expected; round trip 25ms, 1Gbit/s, 10 of 1000 chunks lost in "
         "runs of 1.5, planned for 1.0e-02");
     report.automatic = false;
-    scheme_format_expect("sr-nack, as it was asked for");
+    scheme_format_expect("sr-nack, as requested");
 }
 
 static void test_not_measured(void **state)
@@ -349,7 +348,7 @@ static void test_not_measured(void **state)
     report.rtt_ns = 0;
     report.chunks_seen = 0;
     scheme_format_expect(
-        "sr-nack until something is lost; round trip not known yet, nothing was received yet");
+        "sr-nack until something is lost; round trip not known yet, no chunk received yet");
     report.chunks_seen = 1000;
     report.chunks_lost = 10; /* and no plan since */
     report.run_chunks = 1;
@@ -445,7 +444,7 @@ static void test_of_the_path_mtu(void **state)
     warning_expect(&attr, warning_rtt_ns, NULL, NULL);
     packet_bytes = 1024;
     warning_expect(&attr, warning_rtt_ns, NULL,
-                   "packets of MTU 4096 do not pass the path any more: each travels in 4 of 1024 bytes");
+                   "packets of MTU 4096 no longer pass the path: each is sent as 4 pieces of 1024 bytes");
     warning_expect(&attr, warning_rtt_ns, NULL, "use --mtu 1024)");
     attr.window_bytes = MIB;
     warning_expect(&attr, warning_rtt_ns, "small buffers", "small buffers; packets of MTU 4096");

@@ -146,7 +146,7 @@ static void a_limit_that_nothing_keeps_to(void **state)
     assert_int_equal(plan.runner_up, LH_PLAN_NONE);
     assert_true(plan.choices[plan.unlimited].breaks & LH_PLAN_LIMIT_OVERHEAD);
     lh_plan_verdict(&question, &plan, text, sizeof text);
-    assert_non_null(strstr(text, "Nothing keeps to the limit of overhead"));
+    assert_non_null(strstr(text, "No choice is within the limit of overhead"));
 }
 
 static void a_wider_limit_is_never_slower(void **state)
@@ -381,7 +381,8 @@ static void verdicts(void **state)
 {
     (void)state;
     struct lh_plan_question question = ask(0, MIB);
-    expect_verdict(&question, (const char *[]){"Use sr-nack", "nothing is lost", "Next: ", NULL});
+    expect_verdict(&question,
+                   (const char *[]){"Use sr-nack", "without loss, parity gains nothing", "Next: ", NULL});
     question = ask(1e-9, MIB);
     expect_verdict(&question, (const char *[]){"Use sr-nack", "Why: only", NULL});
     question = ask(1e-5, 128 * MIB);

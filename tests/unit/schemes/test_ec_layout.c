@@ -463,7 +463,7 @@ static void test_what_is_wrong_is_named(void **state)
         {"fallback=irx", "fallback=irx: invalid fallback"},
         {"fallback=i", "fallback=i: invalid fallback"},
         {"k=4,m=2,k=4", "k is given twice, the second time as \"k=4\""},
-        {"k=200,m=56", "k=200 and m=56 are more than 255"},
+        {"k=200,m=56", "k=200 and m=56 exceed 255"},
         {"m=254", "k=32 and m=254"},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {

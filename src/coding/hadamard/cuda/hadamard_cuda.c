@@ -284,10 +284,9 @@ int lh_hadamard_cuda_result(const struct lh_hadamard *hadamard,
     if (result)
         *result = (struct lh_hadamard_result){report->zeroed_less_one + 1, index};
     if (!scaled)
-        return lh_fail(
-            LH_ERANGE,
-            "hadamard: packet %llu has an element that is not finite, or is not once it is scaled",
-            (unsigned long long)report->not_scaled);
+        return lh_fail(LH_ERANGE,
+                       "hadamard: packet %llu has an element that is not finite, before or after scaling",
+                       (unsigned long long)report->not_scaled);
     if (found)
         return lh_fail(LH_ERANGE,
                        "hadamard: element %llu is NaN or infinite (LH_HADAMARD_ZERO zeroes such)",

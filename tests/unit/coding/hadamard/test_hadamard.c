@@ -459,14 +459,14 @@ static void test_arguments(void **state)
     bad.block = 0;
     expect_invalid(bad, "block of 0");
     bad.block = 1000;
-    expect_invalid(bad, "block of 1000 elements: no power of two");
+    expect_invalid(bad, "block of 1000 elements: not a power of two");
     bad.block = 1u << 31;
     expect_invalid(bad, "maximum of 1073741824");
     bad = good;
     bad.stride = 0;
     expect_invalid(bad, "stride 0");
     bad.stride = 24;
-    expect_invalid(bad, "stride 24: no power of two");
+    expect_invalid(bad, "stride 24: not a power of two");
     bad.stride = 2048;
     expect_invalid(bad, "stride 2048 exceeds the block of 1024");
     lh_hadamard_init(&bad, LH_HADAMARD_F16);

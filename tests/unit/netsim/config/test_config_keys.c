@@ -408,20 +408,20 @@ static void test_files_are_given_and_used(void **state)
     (void)state;
     const struct netsim_text text = {"x", 1, "x.txt"};
     sets("topology.kind", "file");
-    contradicts(LH_EINVAL, "topology.file is not given");
+    contradicts(LH_EINVAL, "topology.file is missing");
     config.topology.file = text;
     assert_int_equal(netsim_config_check(&config), 0);
     sets("topology.kind", "dumbbell");
-    contradicts(LH_EINVAL, "topology.file is given and not used");
+    contradicts(LH_EINVAL, "topology.file is set, but unused");
     config.topology.file.data = NULL;
     sets("workload.kind", "flows");
-    contradicts(LH_EINVAL, "workload.flows is not given");
+    contradicts(LH_EINVAL, "workload.flows is missing");
     config.workload.flows = text;
     assert_int_equal(netsim_config_check(&config), 0);
     config.workload.sizes = text;
-    contradicts(LH_EINVAL, "workload.sizes is given and not used");
+    contradicts(LH_EINVAL, "workload.sizes is set, but unused");
     sets("workload.kind", "poisson");
-    contradicts(LH_EINVAL, "workload.flows is given and not used");
+    contradicts(LH_EINVAL, "workload.flows is set, but unused");
 }
 
 static void test_texts_are_kept(void **state)

@@ -559,7 +559,7 @@ static void test_permutations_across_halves(void **state)
     assert_non_null(strstr(lh_last_error(), "2 hosts of site 0"));
     config.matrix = NETSIM_INSIDE;
     assert_int_equal(build_workload(&config, &graph, 1, &list, &memory), -LH_EINVAL);
-    assert_non_null(strstr(lh_last_error(), "site 1 has one host"));
+    assert_non_null(strstr(lh_last_error(), "site 1 has only one host"));
 }
 
 static void test_the_seed_decides(void **state)

@@ -639,7 +639,8 @@ static void test_matrix_needs_hosts(void **state)
     struct netsim_topology_config topology = topology_config(NETSIM_TOPOLOGY_FILE);
     struct netsim_workload_config config = poisson(NETSIM_INSIDE);
     topology.file = netsim_text_of("host a\nhost b site=1\nlink a b\n");
-    poisson_refuse(&topology, &config, -LH_EINVAL, "workload.matrix: site 0 has one host", "uniform");
+    poisson_refuse(&topology, &config, -LH_EINVAL, "workload.matrix: inside: site 0 has only one host",
+                   "uniform");
     config.matrix = NETSIM_ACROSS;
     topology.file = netsim_text_of("host a site=1\nhost b site=1\nlink a b\n");
     poisson_refuse(&topology, &config, -LH_EINVAL, "workload.matrix: across", "uniform");

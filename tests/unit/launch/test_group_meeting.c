@@ -297,7 +297,7 @@ static void a_rank_0_of_others(void **state)
     root.challenge = (struct group_challenge){.wait_ms = 60000, .secret = false};
     expect_error(meet_root(&root, ""), -LH_EHANDSHAKE, "asks for no secret");
     root.challenge = (struct group_challenge){.wait_ms = 60000, .secret = true, .job = "A=2"};
-    expect_error(meet_root(&root, "A=1"), -LH_EHANDSHAKE, "is of job A=2, rank 1 of job A=1");
+    expect_error(meet_root(&root, "A=1"), -LH_EHANDSHAKE, "belongs to job A=2, rank 1 to job A=1");
     assert_int_equal(meet_root(&root, "A=2"), 0);
 }
 

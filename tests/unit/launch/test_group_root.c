@@ -52,13 +52,21 @@ static struct group_frame hear(int fd, void *body, size_t room)
     return frame;
 }
 
+/* There is nothing more to come. */
+static void expect_closed(int fd)
+{
+    char byte;
+    assert_int_equal(tcp_wait(fd, false, tcp_deadline(PATIENCE_NS)), 0);
+    assert_int_equal(recv(fd, &byte, 1, 0), 0);
+}
+
 static void expect_refusal(int fd, const char *words)
 {
     char reason[GROUP_REASON_MAX + 1] = "";
     assert_int_equal(hear(fd, reason, GROUP_REASON_MAX).type, GROUP_REFUSE);
     if (!strstr(reason, words))
         fail_msg("\"%s\" is not in: %s", words, reason);
-    assert_int_equal(recv(fd, reason, 1, 0), 0); /* and closed */
+    expect_closed(fd);
 }
 
 static void send_hello(struct player *player, uint32_t rank, uint32_t size)
@@ -200,7 +208,7 @@ static void hellos_that_do_not_fit(void **state)
     refuse_hello("", "", (struct group_hello){.size = SIZE, .secret = true},
                  "rank 1 has a secret, rank 0 has none");
     refuse_hello("", "A=1", (struct group_hello){.size = SIZE, .job = "A=2"},
-                 "rank 1 is of job A=2, rank 0 of job A=1");
+                 "rank 1 belongs to job A=2, rank 0 to job A=1");
 }
 
 static void a_wrong_secret(void **state)
@@ -435,10 +443,9 @@ static void all_join_and_exchange(void **state)
 static void joins_twice(const struct play *play)
 {
     struct player first, again, other, second;
-    char byte;
     join_as(play, 1, &first);
     join_as(play, 1, &again);
-    assert_int_equal(recv(first.fd, &byte, 1, 0), 0); /* closed without a word */
+    expect_closed(first.fd); /* without a word */
     other = (struct player){.hello = {.secret = true}};
     assert_int_equal(tcp_connect(play->where, tcp_deadline(PATIENCE_NS), &other.fd), 0);
     uint8_t body[GROUP_HELLO_BYTES];

@@ -21,7 +21,7 @@ static struct lh_connection *with_exchange(bool asking)
     memset(&connection, 0, sizeof connection);
     connection.path.overdue_ns = 10;
     connection.onesided_parent.exchange =
-        (struct exchange){.open = true, .told = true, .asking = asking, .refresh_at = NOW_NS + 50};
+        (struct exchange){.open = true, .announced = true, .asking = asking, .refresh_at = NOW_NS + 50};
     return &connection;
 }
 

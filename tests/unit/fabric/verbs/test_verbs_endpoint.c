@@ -126,7 +126,7 @@ static void test_each_queue_pair_has_its_peer(void **state)
         assert_int_equal(qp->peer_qpn, 901 + i);
         assert_int_equal(qp->qp.state, IBV_QPS_RTS);
     }
-    expect_error(verbs_endpoint_connect(&endpoint->base, &info), -LH_ESTATE, "connected already");
+    expect_error(verbs_endpoint_connect(&endpoint->base, &info), -LH_ESTATE, "already connected");
     fake_end(endpoint);
 }
 

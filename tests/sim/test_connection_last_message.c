@@ -1,5 +1,6 @@
 /*
- * test_connection_last_message.c - what a connection's last message says, which its control connection brings.
+ * test_connection_last_message.c - what a connection's last message says, which its control connection
+ * brings.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -34,7 +34,8 @@ static struct udp_channel *channel_of(const struct udp_side *side, uint32_t chan
 
 static struct fabric_arrival arrivals[64];
 
-/* Gives bytes to the receiver's channel 0, as if the sender's channel 0 had sent them; returns the arrivals. */
+/* Gives bytes to the receiver's channel 0, as if the sender's channel 0 had sent them. Returns the number of
+ * arrivals. */
 static uint32_t take(struct udp_pair *pair, const uint8_t *data, uint32_t bytes, uint32_t segment_bytes)
 {
     struct udp_channel *channel = channel_of(&pair->receiver, 0);

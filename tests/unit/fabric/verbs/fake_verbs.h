@@ -2,8 +2,8 @@
  * fake_verbs.h - a device in memory for unit tests of the verbs fabric: it keeps what is posted, reports what
  * a test puts into its completion queues, and counts what was made of it and not given back.
  *
- * Included once by a test: it defines the calls of libibverbs, which so are not those of a library. That a NIC
- * does what it is asked is not shown with it.
+ * Included once by a test: it defines the calls of libibverbs, which so are not those of a library. It does
+ * not show that a NIC does what it is asked.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

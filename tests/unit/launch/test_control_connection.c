@@ -189,6 +189,8 @@ static void test_streams_are_opened_and_handed_over(void **state)
     attach_to_itself(second);
     say(&host, 1, HANDSHAKE_PROPOSAL, "one");
     progress(&host);
+    uint64_t woken;
+    assert_int_equal(read(host.wake_fd, &woken, sizeof woken), sizeof woken); /* the listener */
     struct control_stream *stream = expect_opened(&host, "one");
     must(control_stream_send(stream, HANDSHAKE_READY, "x", 1), "control_stream_send");
     expect_heard(&host, 1, HANDSHAKE_READY, "x");

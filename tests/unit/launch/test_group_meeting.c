@@ -130,6 +130,7 @@ struct root {
     const char *secret;
     struct group_challenge challenge; /* its answer to HELLO */
     void (*after)(int fd, const struct group_claim *claim, const char *secret);
+    void *(*run)(void *root); /* NULL: run_root */
     pthread_t thread;
 };
 
@@ -185,7 +186,7 @@ static int meet_root(struct root *root, const char *job)
     settle(&settings, 1, 2, port);
     strcpy(settings.secret, "hush");
     strcpy(settings.job, job);
-    assert_int_equal(pthread_create(&root->thread, NULL, run_root, root), 0);
+    assert_int_equal(pthread_create(&root->thread, NULL, root->run ? root->run : run_root, root), 0);
     int error = group_meeting_open(&settings, PATIENCE_NS, &meeting);
     if (!error) {
         error = group_meeting_exchange(&meeting, "me", 2, all);
@@ -290,6 +291,50 @@ static void what_a_rank_is_told(void **state)
     }
 }
 
+/* Rank 0 has no place at first. The rank that returns repeats the job's name, which it has learnt, and the
+ * nonce, and its proof is with its first bytes. */
+static void *run_full_root(void *argument)
+{
+    struct root *root = argument;
+    uint8_t body[GROUP_SMALL_BODY_MAX];
+    struct group_hello hello;
+    for (int place = 0; place < 2; place++) {
+        tcp_wait(root->listener, false, tcp_deadline(PATIENCE_NS));
+        int fd = accept(root->listener, NULL, NULL);
+        assert_int_equal(hear(fd, body).type, GROUP_HELLO);
+        assert_int_equal(group_hello_decode(body, &hello), 0);
+        assert_string_equal(hello.job, place ? root->challenge.job : "");
+        assert_int_equal(hello.known[0], place ? root->challenge.nonce[0] : 0);
+        struct group_claim claim = {.rank = hello.rank, .size = hello.size};
+        memcpy(claim.rank_nonce, hello.nonce, GROUP_NONCE_BYTES);
+        memcpy(claim.root_nonce, root->challenge.nonce, GROUP_NONCE_BYTES);
+        if (place) {
+            assert_int_equal(hear(fd, body).type, GROUP_PROOF);
+            assert_true(group_proof_check(root->secret, &claim, false, body));
+        }
+        group_challenge_encode(&root->challenge, body);
+        say(fd, GROUP_CHALLENGE, body, GROUP_CHALLENGE_BYTES);
+        if (place)
+            root->after(fd, &claim, root->secret);
+        else
+            say(fd, GROUP_FULL, "", 0);
+        shutdown(fd, SHUT_WR);
+        while (recv(fd, body, sizeof body, 0) > 0)
+            continue;
+        close(fd);
+    }
+    return NULL;
+}
+
+static void a_rank_returns(void **state)
+{
+    (void)state;
+    struct root root = {.secret = "hush", .after = plays_along, .run = run_full_root};
+    root.challenge = (struct group_challenge){
+        .wait_ms = 60000, .secret = true, .nonce = {1, 2, 3}, .job = GROUP_JOB_RANDOM "1"};
+    assert_int_equal(meet_root(&root, ""), 0);
+}
+
 static void a_rank_0_of_others(void **state)
 {
     (void)state;
@@ -318,6 +363,7 @@ static void one_rank(void **state)
     assert_int_equal(lh_group_create_env(NULL, &group), 0);
     assert_int_equal(lh_group_size(group), 1);
     assert_string_equal(lh_group_site(group, 0), "zurich");
+    assert_null(lh_group_site(group, 1));
     assert_int_equal(lh_group_destroy(group), 0);
     lh_group_attr_init(&attr);
     attr.site = "basel"; /* the caller's counts */
@@ -358,6 +404,7 @@ int main(void)
         cmocka_unit_test(the_port_is_taken),
         cmocka_unit_test(the_last_error_stays),
         cmocka_unit_test(what_a_rank_is_told),
+        cmocka_unit_test(a_rank_returns),
         cmocka_unit_test(a_rank_0_of_others),
         cmocka_unit_test(one_rank),
         cmocka_unit_test(what_is_refused),

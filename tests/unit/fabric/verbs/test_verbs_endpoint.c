@@ -286,6 +286,41 @@ static void test_what_came_for_an_earlier_receive(void **state)
     fake_end(endpoint);
 }
 
+/* Nothing is dropped once as many completions have been read as the queue holds: what came for the earlier
+ * receive was among them, though the queue was never seen empty. */
+static void test_what_was_read_since(void **state)
+{
+    (void)state;
+    struct fabric_endpoint_attr attr = fake_attr();
+    struct verbs_region *region;
+    struct fabric_slot_key key;
+    struct fabric_arrival arrivals[FABRIC_BATCH_MAX];
+    attr.channels = 1;
+    fake_begin(VERBS_PROTECT_MR);
+    fabric.device.max_srq_wr = VERBS_RECV_DEPTH_MIN;
+    struct verbs_endpoint *endpoint = fake_open(&attr);
+    fake_connect(endpoint);
+    assert_int_equal(verbs_memory_add(&fabric.memory, memory, sizeof memory, &region), 0);
+    struct fabric_slot slot = slot_of(region, 4000, 1);
+    const struct ibv_wc arrival = {
+        .opcode = IBV_WC_RECV_RDMA_WITH_IMM, .qp_num = endpoint->channels[0]->qp[0]->qp_num, .byte_len = 9};
+    const uint32_t queue = endpoint->sizes.recv_cqe;
+    assert_in_range(2 * queue + 1, 1, FAKE_WAITING);
+    assert_int_equal(verbs_slot_bind(&endpoint->base, 0, &slot, &key), 0);
+    verbs_slot_unbind(&endpoint->base, 0);
+    for (uint32_t i = 0; i < 2 * queue + 1; i++)
+        fake_complete(endpoint->channels[0]->cqs.recv.cq, arrival);
+    for (uint32_t read = 0; read < 2 * queue;) { /* the mark, and then as many as the queue holds */
+        int got = verbs_poll(&endpoint->base, 0, arrivals, 1);
+        assert_int_equal(got, 1);
+        read += (uint32_t)got;
+    }
+    assert_int_equal(verbs_slot_bind(&endpoint->base, 0, &slot, &key), 0);
+    assert_int_equal(stats.rx_inbox_overflow, 0);
+    verbs_slot_unbind(&endpoint->base, 0);
+    fake_end(endpoint);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -299,6 +334,7 @@ int main(void)
         cmocka_unit_test(test_receives_that_are_refused),
         cmocka_unit_test(test_a_window_of_each_slot),
         cmocka_unit_test(test_what_came_for_an_earlier_receive),
+        cmocka_unit_test(test_what_was_read_since),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,6 @@
 #include "control/message_control.h"
 #include "message/attributes.h"
 #include "message/bottleneck.h"
-#include "message/connection_step.h"
 #include "message/engine.h"
 #include "message/rx_messages.h"
 #include "message/rx_receiver.h"
@@ -116,8 +115,8 @@ static size_t own_bytes(const struct lh_connection *c)
 static void free_memory(struct lh_connection *c)
 {
     store_give(&c->store, c->warning, WARNING_MAX);
-    small_messages_free(c);
-    matching_give_back(c);
+    small_messages_free(&c->small);
+    matching_give_back(&c->small.matching);
     store_give(&c->store, c->last, CONNECTION_LAST_MAX);
     store_give(&c->store, c->effects.reason, REASON_MAX);
     free(c->reliability);
@@ -141,6 +140,9 @@ static int create_parts(struct lh_connection *c)
     receiver_init(&c->rx, &c->attr, &c->choice, &c->path, c->coder, &c->parity, store);
     c->tx.effects = c->rx.effects = &c->effects;
     c->effects.store = store;
+    if (c->onesided)
+        onesided_init(c->onesided, c->parent, &c->effects, store);
+    small_messages_init(&c->small, &c->tx, &c->rx);
     idle_init(&c->idle);
     c->stall.look_at = LH_TIME_NEVER;
     return 0;
@@ -185,7 +187,7 @@ static int create_all(struct lh_connection *c)
     if (error)
         return error;
     bind_parts(c);
-    c->requests = request_table_create(c, c->engine);
+    c->requests = request_table_create(c, c->engine, &c->store);
     if (c->requests)
         return 0;
     sdr_qp_destroy(c->qp);
@@ -295,7 +297,8 @@ static void close_one(struct lh_connection *c)
     request_table_close(c->requests);
     coder_destroy(c->coder);
     c->coder = NULL;
-    path_memory_save(c);
+    if (c->attached)
+        path_memory_save(c->path_memory, c->qp, c->path.rtt_minimum_ns);
     sdr_qp_destroy(c->qp);
     sender_close(&c->tx);
     receiver_close(&c->rx);

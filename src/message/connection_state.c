@@ -38,7 +38,7 @@ static void finish_requests(struct lh_connection *c)
         return;
     c->effects.finished = NULL;
     if (c->parent)
-        finished = onesided_on_done(c, finished);
+        finished = onesided_on_done(c->onesided, finished);
     requests_finish(finished);
     idle_note(&c->idle);
 }
@@ -48,9 +48,9 @@ void connection_end_all(struct lh_connection *c, int error)
     lh_time now = lh_sdr_now(c->context);
     sender_end_all(&c->tx, error, now);
     receiver_end_all(&c->rx, error, now);
-    matching_end_all(c, error, now);
+    matching_end_all(&c->small.matching, error, now);
     if (c->parent)
-        onesided_end_all(c, error, now);
+        onesided_end_all(c->onesided, error, now);
     finish_requests(c);
 }
 
@@ -58,7 +58,7 @@ size_t effects_make_last(struct lh_connection *c, uint8_t last[CONNECTION_LAST_M
 {
     const struct transfer_message done = done_last(&c->rx);
     size_t bytes = transfer_encode(&done, last);
-    return bytes + small_messages_last(c, last + bytes);
+    return bytes + small_messages_last(&c->small, last + bytes);
 }
 
 /* Afterwards what failed is over, like what arrived. Without memory the peer learns nothing new. */
@@ -77,7 +77,7 @@ static void fail_one(struct lh_connection *c, enum lh_error error, const char *r
     c->error = -c->effects.failure;
     keep_last(c);
     connection_end_all(c, c->error);
-    small_messages_free(c);
+    small_messages_free(&c->small);
     idle_note(&c->idle); /* what is still held is given back when nothing reads it any more */
     if (lh_sdr_error(c->qp) == 0)
         lh_sdr_goodbye(c->qp, error);
@@ -121,7 +121,7 @@ int storage_hold_send(struct lh_connection *c, uint32_t count)
 int storage_hold_recv(struct lh_connection *c, uint32_t count)
 {
     idle_note(&c->idle);
-    int error = matching_hold(c);
+    int error = matching_hold(&c->small.matching);
     return error ? error : receiver_hold(&c->rx, count);
 }
 
@@ -138,13 +138,13 @@ void storage_on_request_free(struct lh_connection *c)
 static void give_back(struct lh_connection *c)
 {
     sender_give_back(&c->tx);
-    if (c->matching.waiting.count == 0)
+    if (c->small.matching.waiting.count == 0)
         receiver_give_back(&c->rx);
     coder_give_back(c->coder);
     parity_give_back(&c->parity);
     requests_give_back(c->requests);
-    small_messages_give_back(c);
-    matching_give_back(c);
+    small_messages_give_back(&c->small);
+    matching_give_back(&c->small.matching);
 }
 
 static lh_time give_back_idle(struct lh_connection *c, lh_time now)
@@ -305,9 +305,10 @@ int lh_attach(struct lh_connection *connection, const void *blob, size_t bytes)
     if (!error)
         error = check_scheme(c);
     if (!error)
-        error = matching_start(c);
+        error = matching_start(&c->small.matching, c->peer_flags & BLOB_MATCH);
     if (error)
         return error;
+    c->tx.outgoing.matched = c->peer_flags & BLOB_MATCHES;
     if (peer.slot_bytes != c->attr.slot_bytes)
         return lh_fail(LH_EHANDSHAKE,
                        "slot size mismatch: peer %llu bytes, this side %llu (use the same on both)",
@@ -320,7 +321,7 @@ int lh_attach(struct lh_connection *connection, const void *blob, size_t bytes)
         memcpy(known.address, c->seen_address, sizeof known.address);
     }
     memcpy(copy, blob, bytes);
-    path_memory_load(c, &known);
+    path_memory_load(c->path_memory, c->qp, &known);
     if (c->peer_flags & BLOB_KEEPALIVE)
         sdr_qp_keepalive_asked_for(c->qp);
     if (c->peer_flags & BLOB_PARTS)
@@ -336,7 +337,7 @@ int lh_attach(struct lh_connection *connection, const void *blob, size_t bytes)
     pthread_mutex_lock(&c->requests->lock);
     name_peer(c, &peer.endpoint);
     c->attached = true;
-    small_messages_start(c);
+    small_messages_start(&c->small, c->peer_flags & BLOB_EAGER);
     keepalive_start(&c->keepalive, c->qp, c->attr.peer_timeout_ns, lh_sdr_now(c->context));
     pthread_mutex_unlock(&c->requests->lock);
     return sdr_qp_driver_set(c->qp, c->step, c);

@@ -8,7 +8,7 @@
  *   messages.c             lh_send, lh_recv, lh_cancel, early ends
  *   requests.c             waiting, testing; completion_queue.c: the calls of longhaul/queue.h
  *   small_messages.c       messages without a clear-to-send; matching.c: receives that choose by tags
- *   onesided_operations.c  one-sided operations; remote_memory.c: their calls
+ *   onesided_connection.c  one-sided operations; onesided_operations.c: their messages; remote_memory.c: calls
  *   tx_*.c, rx_*.c         the sending and the receiving part (tx_state.h, rx_state.h)
  *   src/eager, src/onesided, src/control: machines of small messages, of one-sided operations, and control
  *   messages to the peer
@@ -27,7 +27,6 @@
 
 #include "control/message_control.h"
 #include "message/engine.h"
-#include "message/matching.h"
 #include "message/onesided_operations.h"
 #include "message/parity_coding.h"
 #include "message/requests.h"
@@ -102,7 +101,6 @@ struct lh_connection {
     struct tx tx;
     struct rx rx;
     struct small_messages small;
-    struct matching matching;
     struct onesided_parent onesided_parent;
     struct lh_connection *parent; /* of an inner connection, as the next; else NULL */
     struct onesided *onesided;
@@ -149,6 +147,43 @@ size_t effects_make_last(struct lh_connection *c, uint8_t last[CONNECTION_LAST_M
 void connection_fail(struct lh_connection *c, enum lh_error error, const char *reason);
 /* Ends everything that is pending. error: negative. */
 void connection_end_all(struct lh_connection *c, int error);
+
+/* The driver of the SDR layer's control worker (sdr/sdr_driver.h). Takes the lock. */
+lh_time connection_step(void *connection, lh_time now);
+
+/* ---- one-sided operations -------------------------------------------------------------------------- */
+
+/* Below: under the lock of the connection that has the sub-connection. */
+
+/* Whether it has one that waits for an answer of the peer. */
+bool onesided_waits(const struct lh_connection *c);
+
+/* Attaches the sub-connection. Else the blob is none for it, and counted: a negative lh_error. */
+int onesided_attach(struct lh_connection *c, const uint8_t *blob, uint32_t bytes);
+/* A packet of ONESIDED_KIND. */
+void onesided_on_exchange(struct lh_connection *c, const uint8_t *data, size_t bytes, lh_time now);
+/* Sends what is due; lowers *next. */
+void onesided_exchange_step(struct lh_connection *c, lh_time now, lh_time *next);
+/* What it keeps besides its sub-connection. */
+void onesided_free_parent(struct lh_connection *c);
+
+/* Below: under the lock of the sub-connection. */
+
+/* What the user wants. */
+struct onesided_wanted {
+    struct onesided_header header;
+    struct message_buffer buffer;
+};
+
+/* Starts an operation, or lets it wait. */
+void onesided_start(struct lh_connection *c, struct onesided_operation *operation,
+                    struct lh_request *request, const struct onesided_wanted *wanted, lh_time now);
+/* Operations of the peer in this region end, with -LH_EKEY. */
+void onesided_end_region(struct lh_connection *c, const struct lh_region *region, lh_time now);
+/* Takes headers that have arrived, and starts what waits; lowers *next. */
+void onesided_step(struct lh_connection *c, lh_time now, lh_time *next);
+/* Regions that were not revoked. The connection is closed: takes no lock. */
+void onesided_free_sub(struct lh_connection *c);
 
 /* ---- blob ------------------------------------------------------------------------------------------ */
 

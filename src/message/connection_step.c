@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "message/connection_step.h"
+#include "message/connection_state.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -69,7 +69,7 @@ static uint32_t operations_of(struct lh_connection *sub)
 static void end_operations(struct lh_connection *sub, lh_time now)
 {
     lock(sub);
-    onesided_end_all(sub, -LH_EKEY, now);
+    onesided_end_all(sub->onesided, -LH_EKEY, now);
     effects_carry_out(sub);
     unlock(sub);
 }
@@ -143,14 +143,6 @@ void onesided_free_parent(struct lh_connection *c)
     parent->peer_blob = NULL;
 }
 
-void region_free(struct lh_region *region)
-{
-    message_memory_put(&region->memory);
-    if (region->queue)
-        completion_ring_unhold(&region->queue->ring);
-    free(region);
-}
-
 void onesided_free_sub(struct lh_connection *c)
 {
     struct regions *regions = c->onesided->regions;
@@ -188,9 +180,9 @@ static void route(struct lh_connection *c, const struct transfer_message *messag
         cancel_on_refuse(&c->tx, message, now);
         return;
     case TRANSFER_CANCEL:
-        matching_on_cancel(c, message->body.verdict.message);
+        matching_on_cancel(&c->small.matching, message->body.verdict.message);
         refuse_on_cancel(&c->rx, message, now);
-        matching_consider(c, now); /* of those behind it */
+        matching_consider(&c->small.matching, now); /* of those behind it */
         return;
     case TRANSFER_FORGET:
         refuse_on_forget(&c->rx, message);
@@ -202,7 +194,7 @@ static void on_message(struct lh_connection *c, const uint8_t *data, size_t byte
 {
     struct transfer_message message;
     if (bytes > 0 && data[0] == EAGER_KIND)
-        small_messages_on_packet(c, data, bytes, now);
+        small_messages_on_packet(&c->small, data, bytes, now);
     else if (bytes > 0 && data[0] == ONESIDED_KIND)
         onesided_on_exchange(c, data, bytes, now);
     else if (transfer_decode(data, bytes, &message) == 0)
@@ -328,7 +320,7 @@ static void act(struct lh_connection *c, lh_time now)
         return;
     cancel_on_refresh_expired(&c->tx, now, &next);
     receiver_announce(&c->rx, now, &next);
-    small_messages_step(c, now, &next);
+    small_messages_step(&c->small, now, &next);
     onesided_exchange_step(c, now, &next);
     effects_carry_out(c);
     if (waits_for_others(c))

@@ -14,7 +14,6 @@
 #include "history/path_file.h"
 #include "history/path_history.h"
 #include "message/attributes.h"
-#include "message/connection_state.h"
 #include "message/message_memory.h"
 #include "message/parity_coding.h"
 #include "sdr/sdr_driver.h"
@@ -106,6 +105,7 @@ static int open_engine(const struct lh_attr *attr, bool shared, struct lh_engine
     }
     coder_threads_init(&engine->coders, attr->coders);
     pthread_mutex_init(&engine->lock, NULL);
+    engine->memories = (struct memory_list){.context = engine->context, .lock = &engine->lock};
     *out = engine;
     return 0;
 }
@@ -336,27 +336,26 @@ int path_memory_create(struct lh_attr *attr, struct path_memory **memory)
 }
 
 /* This side's address, as it is in the blob for the peer. */
-static bool local_endpoint(const struct lh_connection *c, struct qp_info_endpoint *local)
+static bool local_endpoint(struct sdr_qp *qp, struct qp_info_endpoint *local)
 {
     uint8_t bytes[QP_INFO_BYTES_MAX];
     struct qp_info info;
     size_t size;
-    sdr_qp_info_size_get(c->qp, &size);
+    sdr_qp_info_size_get(qp, &size);
     if (size > sizeof bytes)
         return false;
-    sdr_qp_info_get(c->qp, bytes);
+    sdr_qp_info_get(qp, bytes);
     if (qp_info_decode(bytes, size, &info) != 0)
         return false;
     *local = info.endpoint;
     return true;
 }
 
-void path_memory_load(struct lh_connection *c, const struct qp_info_endpoint *peer)
+void path_memory_load(struct path_memory *memory, struct sdr_qp *qp, const struct qp_info_endpoint *peer)
 {
     struct qp_info_endpoint local;
     struct path_record found;
-    struct path_memory *memory = c->path_memory;
-    if (!memory || !local_endpoint(c, &local))
+    if (!memory || !local_endpoint(qp, &local))
         return;
     path_file_address(memory->record.peer, peer->family, peer->address);
     path_file_address(memory->record.local, local.family, local.address);
@@ -364,17 +363,15 @@ void path_memory_load(struct lh_connection *c, const struct qp_info_endpoint *pe
     if (!path_file_read(memory->file, memory->record.peer, memory->record.local, &found, &age_ns))
         return;
     memory->record = found;
-    sdr_qp_remember(c->qp, found.rate_bps, found.rtt_ns, age_ns);
+    sdr_qp_remember(qp, found.rate_bps, found.rtt_ns, age_ns);
 }
 
-void path_memory_save(struct lh_connection *c)
+void path_memory_save(struct path_memory *memory, struct sdr_qp *qp, lh_time rtt_minimum_ns)
 {
     struct lh_congestion_report report;
-    struct path_memory *memory = c->path_memory;
-    if (!memory || !c->attached || lh_sdr_congestion(c->qp, &report) != 0 ||
-        !known_paths_is_learned(&report))
+    if (!memory || lh_sdr_congestion(qp, &report) != 0 || !known_paths_is_learned(&report))
         return;
     memory->record.rate_bps = report.bandwidth_bps;
-    memory->record.rtt_ns = c->path.rtt_minimum_ns;
+    memory->record.rtt_ns = rtt_minimum_ns;
     path_file_write(memory->file, &memory->record);
 }

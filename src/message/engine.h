@@ -78,10 +78,10 @@ struct path_memory {
 
 /* With attr->path_file, which is then the copy in there; else *memory stays. -LH_ENOMEM. By free(). */
 int path_memory_create(struct lh_attr *attr, struct path_memory **memory);
-/* Before the connection is attached. */
-void path_memory_load(struct lh_connection *c, const struct qp_info_endpoint *peer);
-/* Writes what the connection's controller learned of the path, if it did. Failure is no error. Before the
- * queue pair is destroyed. */
-void path_memory_save(struct lh_connection *c);
+/* Before the queue pair is connected. memory: NULL: no effect, here and below. */
+void path_memory_load(struct path_memory *memory, struct sdr_qp *qp, const struct qp_info_endpoint *peer);
+/* Writes what the controller of a connected queue pair learned of the path, if it did. Failure is no error.
+ * rtt_minimum_ns: of the path. */
+void path_memory_save(struct path_memory *memory, struct sdr_qp *qp, lh_time rtt_minimum_ns);
 
 #endif

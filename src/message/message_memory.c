@@ -7,12 +7,10 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "message/connection_state.h"
-#include "message/small_messages.h"
 #include "sdr/sdr_memory.h"
 
 struct lh_memory {
-    struct lh_engine *engine;
+    struct memory_list *list;
     struct sdr_mr *mr;
     uint32_t lkey;
     uint8_t *address;
@@ -21,29 +19,28 @@ struct lh_memory {
     struct lh_memory **link; /* what points to this one */
 };
 
-int lh_register(struct lh_connection *connection, void *address, size_t bytes, struct lh_memory **memory)
+int memory_register(struct memory_list *list, void *address, size_t bytes, struct lh_memory **memory)
 {
-    struct lh_engine *engine = connection->engine;
     struct lh_memory *made = calloc(1, sizeof *made);
     if (!made)
         return lh_fail(LH_ENOMEM, "no memory to register %zu bytes", bytes);
-    made->mr = sdr_mr_reg(engine->context, address, bytes, SDR_ACCESS_REMOTE_WRITE);
+    made->mr = sdr_mr_reg(list->context, address, bytes, SDR_ACCESS_REMOTE_WRITE);
     if (!made->mr) {
         free(made);
         return lh_fail(LH_ENOMEM, "%zu bytes at %p cannot be registered: %s", bytes, address,
                        lh_last_error());
     }
     sdr_mr_lkey_get(made->mr, &made->lkey);
-    made->engine = engine;
+    made->list = list;
     made->address = address;
     made->bytes = bytes;
-    pthread_mutex_lock(&engine->lock);
-    made->link = &engine->memories.first;
-    made->next = engine->memories.first;
+    pthread_mutex_lock(list->lock);
+    made->link = &list->first;
+    made->next = list->first;
     if (made->next)
         made->next->link = &made->next;
-    engine->memories.first = made;
-    pthread_mutex_unlock(&engine->lock);
+    list->first = made;
+    pthread_mutex_unlock(list->lock);
     *memory = made;
     return 0;
 }
@@ -52,7 +49,7 @@ int lh_deregister(struct lh_memory *memory)
 {
     if (!memory)
         return 0;
-    pthread_mutex_t *lock = &memory->engine->lock;
+    pthread_mutex_t *lock = memory->list->lock;
     pthread_mutex_lock(lock);
     *memory->link = memory->next;
     if (memory->next)
@@ -87,7 +84,7 @@ struct message_list {
 
 /* What is asked for. */
 struct wanted {
-    struct lh_connection *connection;
+    const struct memory_list *list;
     const struct lh_message *message;
     uint64_t bytes;
     bool sending;
@@ -121,13 +118,13 @@ int message_memory_check(const struct lh_message *message, uint64_t *bytes)
     return 0;
 }
 
-static int check_given(const struct lh_connection *c, const struct lh_part *part)
+static int check_given(const struct memory_list *list, const struct lh_part *part)
 {
     const struct lh_memory *given = part->memory;
     if (!given)
         return 0;
     uintptr_t offset = (uintptr_t)part->address - (uintptr_t)given->address;
-    if (given->engine != c->engine)
+    if (given->list != list)
         return lh_fail(LH_EINVAL,
                        "memory is registered with another engine, or a connection that has its own");
     if (offset > given->bytes || part->bytes > given->bytes - offset)
@@ -145,7 +142,7 @@ static int register_part(const struct wanted *wanted, const struct lh_part *part
     if (part->memory || !wanted->placed)
         return 0;
     /* Sending only reads; the SDK has one kind of registration. */
-    *own = sdr_mr_reg(wanted->connection->context, part->address, part->bytes, SDR_ACCESS_REMOTE_WRITE);
+    *own = sdr_mr_reg(wanted->list->context, part->address, part->bytes, SDR_ACCESS_REMOTE_WRITE);
     if (!*own)
         return lh_fail(LH_ENOMEM, "%zu bytes at %p cannot be registered: %s", part->bytes, part->address,
                        lh_last_error());
@@ -198,23 +195,23 @@ static int get_list(const struct wanted *wanted, struct message_buffer *buffer,
     return error;
 }
 
-int message_memory_get(struct lh_connection *c, const struct lh_message *message, bool sending,
-                       struct message_buffer *buffer, struct message_memory *memory)
+int message_memory_get(const struct memory_list *list, const struct lh_message *message, bool sending,
+                       uint64_t copied_max, struct message_buffer *buffer, struct message_memory *memory)
 {
     const struct lh_part *only = NULL;
-    struct wanted wanted = {.connection = c, .message = message, .sending = sending};
+    struct wanted wanted = {.list = list, .message = message, .sending = sending};
     *memory = (struct message_memory){0};
     *buffer = (struct message_buffer){0};
     for (uint32_t i = 0; i < message->count; i++) {
         const struct lh_part *part = &message->parts[i];
-        int error = part->bytes > 0 ? check_given(c, part) : 0;
+        int error = part->bytes > 0 ? check_given(list, part) : 0;
         if (error)
             return error;
         if (part->bytes > 0)
             only = wanted.bytes == 0 ? part : NULL;
         wanted.bytes += part->bytes;
     }
-    wanted.placed = !small_messages_serve(c, wanted.bytes);
+    wanted.placed = wanted.bytes > copied_max;
     if (wanted.bytes == 0)
         return 0;
     if (!only)

@@ -31,7 +31,7 @@ typedef unsigned long long wide; /* for %llx */
 static int check_choice(const struct lh_connection *c, const struct lh_message *message)
 {
     bool any = message->tag == 0 && (message->ignore == 0 || message->ignore == IGNORE_ALL);
-    if (c->matching.on || any)
+    if (c->small.matching.on || any)
         return 0;
     return lh_fail(LH_EINVAL,
                    "receive with tag 0x%llx, ignore 0x%llx: it takes the next message, whatever its tag; "
@@ -70,12 +70,12 @@ static void start_receive(struct lh_connection *c, struct lh_request *request,
                           uint64_t bytes, lh_time now)
 {
     const struct rx_receive receive = {&request->part, *buffer, bytes, message->tag, message->ignore};
-    if (c->matching.on) {
-        matching_recv(c, &receive, now);
+    if (c->small.matching.on) {
+        matching_recv(&c->small.matching, &receive, now);
         return;
     }
     receiver_recv(&c->rx, &request->part, buffer, bytes, now);
-    small_messages_on_receive(c, request->message, now);
+    small_messages_on_receive(&c->small, request->message, now);
 }
 
 /* 0; 1: it is to be kicked, for it needs a step, and nobody else did so; or an error. */
@@ -91,9 +91,10 @@ static int start_locked(struct lh_connection *c, const struct lh_message *messag
     if (!error)
         error = sending ? storage_hold_send(c, 1) : storage_hold_recv(c, 1);
     if (!error && sending)
-        error = small_messages_prepare(c, 1);
+        error = small_messages_prepare(&c->small, 1);
     if (!error)
-        error = message_memory_get(c, message, sending, &buffer, &memory);
+        error = message_memory_get(&c->engine->memories, message, sending, small_messages_max(&c->small),
+                                   &buffer, &memory);
     if (!error)
         error = take_request(c, target, sending, &memory, now, &request);
     if (error)
@@ -103,12 +104,13 @@ static int start_locked(struct lh_connection *c, const struct lh_message *messag
     const struct tx_content content = {.buffer = buffer, .bytes = bytes, .tag = message->tag};
     if (sending) {
         sender_send(&c->tx, &request->part, &content, now);
-        small_messages_on_send(c, 1, now);
+        small_messages_on_send(&c->small, 1, now);
     } else {
         start_receive(c, request, message, &buffer, bytes, now);
     }
     effects_carry_out(c);
-    if (c->needs_step || !small_messages_need_step(c, bytes, sending))
+    if (c->needs_step ||
+        !small_messages_need_step(&c->small, bytes, sending, c->requests->pending, c->due_ns))
         return 0;
     c->needs_step = true;
     return 1;
@@ -198,10 +200,10 @@ static void cancel_locked(struct lh_connection *c, struct lh_request *request)
 {
     lh_time now = lh_sdr_now(c->context);
     if (request->waiting)
-        onesided_cancel(c, request->waiting, now);
+        onesided_cancel(c->onesided, request->waiting, now);
     else if (request->sending)
         sender_cancel(&c->tx, request->message, now);
-    else if (!matching_cancel(c, &request->part, now))
+    else if (!matching_cancel(&c->small.matching, &request->part, now))
         receiver_cancel(&c->rx, request->message, now);
     carry_out(c);
 }
@@ -255,4 +257,11 @@ void early_end_receives(struct lh_connection *c, deadline_ends *ends, const void
         carry_out(c);
     }
     pthread_mutex_unlock(&c->requests->lock);
+}
+
+/* ---- registered memory ------------------------------------------------------------------------------- */
+
+int lh_register(struct lh_connection *connection, void *address, size_t bytes, struct lh_memory **memory)
+{
+    return memory_register(&connection->engine->memories, address, bytes, memory);
 }

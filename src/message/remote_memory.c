@@ -131,7 +131,8 @@ static int add_region(struct lh_connection *c, const struct lh_part *part, struc
         return -LH_ENOMEM;
     if (o->regions->count == REGIONS_MAX)
         return lh_fail(LH_EAGAIN, "%u regions are exposed on this connection: revoke one", REGIONS_MAX);
-    error = message_memory_get(c, &memory, false, &region->buffer, &region->memory);
+    error = message_memory_get(&c->engine->memories, &memory, false, small_messages_max(&c->small),
+                               &region->buffer, &region->memory);
     if (!error && region->queue)
         error = completion_ring_hold(&region->queue->ring);
     if (error) {
@@ -231,12 +232,12 @@ static int take_request(struct lh_connection *c, const struct request_target *ta
                         const struct message_memory *memory, lh_time now, struct lh_request **request,
                         struct onesided_operation **operation)
 {
-    *operation = onesided_new(c);
+    *operation = onesided_new(c->onesided);
     if (!*operation)
         return -LH_ENOMEM;
     int error = request_take(c->requests, target, writes, 0, memory, now, request);
     if (error)
-        onesided_discard(c, *operation);
+        onesided_discard(c->onesided, *operation);
     return error;
 }
 
@@ -257,7 +258,8 @@ static int start_locked(struct lh_connection *c, const struct lh_onesided *wante
     struct lh_request *request;
     int error = check_operation(c, wanted, &message, writes, &operation.header.bytes);
     if (!error)
-        error = message_memory_get(c, &message, writes, &operation.buffer, &memory);
+        error = message_memory_get(&c->engine->memories, &message, writes, small_messages_max(&c->small),
+                                   &operation.buffer, &memory);
     if (error)
         return error;
     error = take_request(c, target, writes, &memory, now, &request, &waiting);

@@ -278,7 +278,7 @@ static void then_the_sender_waits(void **state)
             is_long ? send_tagged(&pair, buffer, sizeof buffer, 7) : send_tagged(&pair, &data[i], 1, 7);
     }
     connection_pair_run(&pair, LH_NS_PER_S);
-    assert_int_equal(pair.ends[1]->small.early.held, EAGER_CELLS);
+    assert_int_equal(pair.ends[1]->small.matching.early.held, EAGER_CELLS);
     for (uint32_t i = 0; i < COUNT; i++) {
         uint8_t got[EAGER_MAX + 1];
         struct lh_result result = connection_pair_finish(&pair, recv_tagged(&pair, got, sizeof got, 7, 0));
@@ -289,7 +289,7 @@ static void then_the_sender_waits(void **state)
     assert_int_equal(stats_of(&pair, 1).bad_control, 0);
     assert_int_equal(pair.ends[0]->tx.outgoing.cells, 0);
     connection_pair_run(&pair, 3 * LH_NS_PER_S);
-    assert_null(pair.ends[1]->small.early.memory);
+    assert_null(pair.ends[1]->small.matching.early.memory);
     connection_pair_close(&pair);
 }
 
@@ -335,7 +335,7 @@ static void cancel_some(const char *link, size_t size)
         assert_int_equal(connection_pair_finish(&pair, sends[i]).error, 0);
     }
     connection_pair_run(&pair, 10 * LH_NS_PER_S);
-    assert_int_equal(pair.ends[1]->small.early.held, 0);
+    assert_int_equal(pair.ends[1]->small.matching.early.held, 0);
     assert_int_equal(pair.ends[0]->tx.outgoing.cells, 0);
     assert_int_equal(stats_of(&pair, 1).bad_control, 0);
     connection_pair_close(&pair);
@@ -445,7 +445,7 @@ static void a_flood_of_announcements(void **state)
         must(lh_sdr_message_send(pair.ends[0]->qp, out, writer.bytes), "lh_sdr_message_send");
         connection_pair_run(&pair, LH_NS_PER_MS);
     }
-    assert_int_equal(pair.ends[1]->small.early.held, EAGER_CELLS);
+    assert_int_equal(pair.ends[1]->small.matching.early.held, EAGER_CELLS);
     assert_int_equal(stats_of(&pair, 1).bad_control, 2 * EAGER_CELLS);
     assert_int_equal(lh_connection_error(pair.ends[1]), 0);
     connection_pair_close(&pair);
@@ -457,7 +457,7 @@ static void a_forged_clear_to_send(void **state)
     (void)state;
     struct connection_pair pair = open_pair("rtt=100us", NULL);
     static uint8_t buffer[20000];
-    pair.ends[1]->rx.matched = pair.ends[1]->matching.on = false; /* as a peer that clears what it likes */
+    pair.ends[1]->rx.matched = pair.ends[1]->small.matching.on = false; /* as a peer that clears what it likes */
     struct lh_request *recv = connection_pair_recv(&pair, 1, buffer, sizeof buffer);
     struct lh_request *also = connection_pair_recv(&pair, 1, buffer, sizeof buffer);
     struct lh_request *send = send_tagged(&pair, buffer, sizeof buffer, 1);

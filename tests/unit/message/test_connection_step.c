@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "message/connection_step.h"
+#include "message/connection_state.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,7 +8,6 @@
 
 #include <cmocka.h>
 
-#include "message/connection_state.h"
 #include "message/onesided_operations.h"
 
 #define NOW_NS LH_NS_PER_S

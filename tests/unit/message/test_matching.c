@@ -3,31 +3,19 @@
 
 #include <stdlib.h>
 
-#include "message/connection_state.h"
 #include "unit/message/rx_part.h"
 
-/* The receiving part is that of a connection during a call. */
-static struct lh_connection connection;
-
-static struct lh_connection *connection_of_part(void)
+static struct matching *matching_of_part(void)
 {
-    memset(&connection, 0, sizeof connection);
-    connection.attr = attr;
-    connection.stats = &part_stats;
-    connection.rx = rx;
-    return &connection;
-}
-
-static void back_to_part(void)
-{
-    rx = connection.rx;
+    static struct matching matching;
+    matching = (struct matching){.rx = &rx};
+    return &matching;
 }
 
 static void take_held(enum early_state state, uint64_t bytes)
 {
     const struct early_message held = {.state = state, .bytes = bytes, .tag = TAG};
-    arrived_take_held(connection_of_part(), rx_message_at(&rx, 0), &held, 5);
-    back_to_part();
+    arrived_take_held(matching_of_part(), rx_message_at(&rx, 0), &held, 5);
 }
 
 static void unit_arrives(uint8_t unit, uint64_t bytes, uint64_t tag)
@@ -40,8 +28,7 @@ static void unit_arrives(uint8_t unit, uint64_t bytes, uint64_t tag)
                                       .data = data,
                                       .data_bytes =
                                           left < EAGER_UNIT_BYTES ? (uint32_t)left : EAGER_UNIT_BYTES};
-    arrived_unit(connection_of_part(), rx_message_at(&rx, 0), &entry, 5);
-    back_to_part();
+    arrived_unit(matching_of_part(), rx_message_at(&rx, 0), &entry, 5);
 }
 
 /* Its receive chose it by its tag, and is too short. */
@@ -111,8 +98,7 @@ static void test_units_that_contradict(void **state)
     unit_arrives(1, EAGER_UNIT_BYTES + 1, TAG + 1);
     assert_int_equal(part_stats.bad_control, 2);
     expect_no_effect();
-    arrived_long(connection_of_part(), rx_message_at(&rx, 0), 5); /* nor is it a long one now */
-    back_to_part();
+    arrived_long(matching_of_part(), rx_message_at(&rx, 0), 5); /* nor is it a long one now */
     assert_int_equal(part_stats.bad_control, 3);
     assert_false(rx_message_at(&rx, 0)->is_long);
     unit_arrives(1, EAGER_UNIT_BYTES + 1, TAG);

@@ -249,6 +249,7 @@ int create_group(const struct lh_group_attr *attr, struct lh_group **group, uint
     for (uint32_t r = 0; r < attr->size; r++)
         made->members[r] = r;
     write_card(made, attr, card);
+    memcpy(made->sites[made->rank], card + CARD_SITE, LH_GROUP_SITE_MAX); /* alone it reads no cards */
     *group = made;
     return 0;
 }

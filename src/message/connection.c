@@ -115,8 +115,10 @@ static size_t own_bytes(const struct lh_connection *c)
 static void free_memory(struct lh_connection *c)
 {
     store_give(&c->store, c->warning, WARNING_MAX);
-    small_messages_free(&c->small);
-    matching_give_back(&c->small.matching);
+    if (c->coder) { /* else the parts were not made */
+        small_messages_free(&c->small);
+        matching_give_back(&c->small.matching);
+    }
     store_give(&c->store, c->last, CONNECTION_LAST_MAX);
     store_give(&c->store, c->effects.reason, REASON_MAX);
     free(c->reliability);

@@ -1,5 +1,6 @@
 /*
- * test_connection_last_message.c - what a connection's last message says, which its control connection brings.
+ * test_connection_last_message.c - what a connection's last message says, which its control connection
+ * brings.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -91,10 +92,50 @@ static void failed_end_acknowledges_nothing_more(void **state)
     free(buffer);
 }
 
+/* All had arrived when end 1 was closed: its last message, of long and of small ones, tells that before any
+ * packet could. */
+static void last_message_of_all_that_arrived(void **state)
+{
+    (void)state;
+    enum { SMALL = 5 };
+    struct connection_pair pair;
+    struct lh_attr attr;
+    struct wire wire = {.closed = false};
+    struct lh_request *sends[SMALL + 1], *receives[SMALL + 1];
+    struct lh_stats stats;
+    uint8_t *data = connection_pair_bytes(BYTES, 1);
+    uint8_t *buffer = malloc(BYTES), small[SMALL][100];
+    connection_pair_attr(&attr);
+    connection_pair_open(&pair, "lifeline", 5, "rtt=200ms", &attr, NULL);
+    connection_set_control_connection(pair.ends[0], &ops, &wire, "end 1");
+    connection_set_control_connection(pair.ends[1], &ops, &wire, "end 0");
+    receives[SMALL] = connection_pair_recv(&pair, 1, buffer, BYTES);
+    for (uint32_t i = 0; i < SMALL; i++)
+        receives[i] = connection_pair_recv(&pair, 1, small[i], sizeof small[i]);
+    connection_pair_run(&pair, 300 * MS); /* clear to send */
+    sends[SMALL] = connection_pair_send(&pair, 0, data, BYTES);
+    for (uint32_t i = 0; i < SMALL; i++)
+        sends[i] = connection_pair_send(&pair, 0, data + i, sizeof small[i]);
+    for (uint32_t i = 0; i <= SMALL; i++)
+        assert_int_equal(connection_pair_finish(&pair, receives[i]).error, 0);
+    lh_close(pair.ends[1]);
+    pair.ends[1] = NULL;
+    assert_true(wire.closed);
+    for (uint32_t i = 0; i <= SMALL; i++)
+        assert_int_equal(connection_pair_finish(&pair, sends[i]).error, 0);
+    assert_int_equal(lh_connection_stats(pair.ends[0], &stats), 0);
+    assert_int_equal(stats.bad_control, 0);
+    wire.closed = false;
+    connection_pair_close(&pair);
+    free(data);
+    free(buffer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(failed_end_acknowledges_nothing_more),
+        cmocka_unit_test(last_message_of_all_that_arrived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

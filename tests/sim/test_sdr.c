@@ -212,7 +212,9 @@ static void test_streaming_in_any_order(void **state)
         assert_true(sent ? sdr_pair_same(&pair, c * CHUNK, c * CHUNK, CHUNK)
                          : sdr_pair_blank(&pair, c * CHUNK, CHUNK));
     }
-    assert_int_equal(sdr_pair_stats(&pair, SDR_PAIR_RX).rx_duplicate_packets, 4);
+    struct lh_stats rx = sdr_pair_stats(&pair, SDR_PAIR_RX);
+    assert_int_equal(rx.rx_duplicate_packets, 4);
+    assert_int_equal(sdr_qp_rx_new_packets(pair.ends[SDR_PAIR_RX].qp), rx.rx_packets - 4);
     assert_int_equal(sdr_streaming_send_end(send), SDR_SUCCESS);
     assert_int_equal(sdr_streaming_send_end(send), SDR_ERROR);
     assert_int_equal(add_chunk(&pair, send, 1, CHUNK), SDR_ERROR);
@@ -745,7 +747,9 @@ static void test_goodbye(void **state)
     assert_true(done);
     assert_int_equal(status.flags, 1);
     assert_int_equal(lh_sdr_send_queued_bytes(tx), 0);
+    struct sdr_send_start_wr start = {0};
     assert_int_equal(sdr_pair_send(&pair, 0, 1, 0, &none), SDR_ERROR);
+    assert_int_equal(sdr_streaming_send_start(tx, &start, &none), SDR_ERROR);
     assert_int_equal(lh_sdr_message_send(tx, words, 1), -LH_ECLOSED);
     sdr_pair_close(&pair);
 }

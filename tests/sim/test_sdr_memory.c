@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 
+#include "sdr/sdr_driver.h"
+#include "store/store.h"
 #include "support/sdr_pair.h"
 
 #define MESSAGE_BYTES (64u * 1024)
@@ -119,8 +121,11 @@ static void test_with_the_qp_goes_what_it_used(void **state)
     struct sdr_pair_end *end = &pair.ends[SDR_PAIR_RX];
     assert_int_equal(sdr_pair_recv(&pair, 0, MESSAGE_BYTES, &recv), SDR_SUCCESS);
     refused(end->mr, "receive");
+    assert_true(store_bytes(sdr_context_store(end->context)) > 0);
     assert_int_equal(sdr_qp_destroy(end->qp), SDR_SUCCESS);
     end->qp = NULL;
+    sdr_pair_run(&pair, LH_NS_PER_S);
+    assert_int_equal(store_bytes(sdr_context_store(end->context)), 0);
     assert_int_equal(sdr_mr_dereg(end->mr), SDR_SUCCESS);
     end->mr = NULL;
     sdr_pair_close(&pair);

@@ -305,6 +305,22 @@ static void test_parity_at_the_end(void **state)
     free(sender_bench.state);
 }
 
+/* Behind all data there is a MARK of it, which asks for no report by itself. */
+static void test_a_mark_behind_the_data(void **state)
+{
+    struct sender_bench sender_bench;
+    struct sr_mark mark;
+    (void)state;
+    sender_setup(&sender_bench, "", SENDER_CHUNKS);
+    assert_int_equal(test_sender_step(&sender_bench, false), SENDER_CHUNKS);
+    const struct lh_action *sent = find(&sender_bench, LH_ACTION_SEND_MESSAGE);
+    assert_true(sent && sr_mark_decode(sent->what.message.data, sent->what.message.bytes, &mark) == 0);
+    assert_int_equal(mark.flags, 0);
+    assert_int_equal(mark.mark, 1);
+    assert_int_equal(mark.sent_through, SENDER_CHUNKS);
+    free(sender_bench.state);
+}
+
 /* A loss that parity covers is not retransmitted; when parity is lost, too, there is more of it. */
 static void test_further_parity(void **state)
 {
@@ -432,6 +448,7 @@ static int run_sender(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_repeats_while_data_waits),
         cmocka_unit_test(test_parity_at_the_end),
+        cmocka_unit_test(test_a_mark_behind_the_data),
         cmocka_unit_test(test_further_parity),
         cmocka_unit_test(test_repeats_pass_parity_that_waits),
         cmocka_unit_test(test_parity_that_waited_leaves),

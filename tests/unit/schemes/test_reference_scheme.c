@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "base/prng.h"
 #include "schemes/reference_scheme.h"
 #include "support/near.h"
 #include "support/predictions.h"
@@ -98,6 +99,41 @@ static void test_distribution_has_the_mean(void **state)
     }
 }
 
+static int compare(const void *a, const void *b)
+{
+    const double *one = a, *other = b;
+    return (*one > *other) - (*one < *other);
+}
+
+/* Each packet drawn by itself, where every third is lost and the last of them costs a timeout: a share of
+ * the messages has at most as many losses as the distribution says, within what it leaves out. */
+static void test_few_packets_are_near_draws(void **state)
+{
+    enum { DRAWS = 20000 };
+    static double sampled[DRAWS];
+    static const uint64_t packets[] = {2, 3, 5, 10};
+    (void)state;
+    for (unsigned p = 0; p < 4; p++) {
+        struct model_prediction prediction = {0};
+        struct lh_prng prng;
+        of(0.3, 0, packets[p]);
+        prediction.message = message;
+        lh_prng_seed(&prng, 1);
+        for (unsigned i = 0; i < DRAWS; i++)
+            sampled[i] = go_back_n_entry.predictor->sample(&prediction, &prng, NULL);
+        qsort(sampled, DRAWS, sizeof *sampled, compare);
+        for (unsigned i = 0; i < DRAWS; i++) {
+            /* Costs of one kind differ by a packet or two. */
+            const double at = sampled[i] * 1.02;
+            unsigned below = i + 1;
+            while (below < DRAWS && sampled[below] <= at)
+                below++;
+            assert_true(fabs(go_back_n_cdf(&go, at) - (double)below / DRAWS) < 0.06);
+            i = below - 1;
+        }
+    }
+}
+
 static void test_quantiles_invert(void **state)
 {
     (void)state;
@@ -129,6 +165,7 @@ static int run_go_back_n(void)
         cmocka_unit_test(test_mean),
         cmocka_unit_test(test_one_packet),
         cmocka_unit_test(test_distribution_has_the_mean),
+        cmocka_unit_test(test_few_packets_are_near_draws),
         cmocka_unit_test(test_quantiles_invert),
         cmocka_unit_test(test_repeated_packets),
     };

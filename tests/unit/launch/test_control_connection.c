@@ -189,21 +189,56 @@ static void test_streams_are_opened_and_handed_over(void **state)
     attach_to_itself(second);
     say(&host, 1, HANDSHAKE_PROPOSAL, "one");
     progress(&host);
+    uint64_t woken;
+    assert_int_equal(read(host.wake_fd, &woken, sizeof woken), sizeof woken); /* the listener */
     struct control_stream *stream = expect_opened(&host, "one");
     must(control_stream_send(stream, HANDSHAKE_READY, "x", 1), "control_stream_send");
     expect_heard(&host, 1, HANDSHAKE_READY, "x");
-    say(&host, 1, HANDSHAKE_REFUSE, "no \x1b way"); /* before it is handed over: nothing is lost */
+    say(&host, 1, HANDSHAKE_REFUSE, "no \x1b~\x7f way"); /* before it is handed over: nothing is lost */
     progress(&host);
     control_stream_hand_over(stream, second, "a peer");
     progress(&host);
     assert_int_equal(lh_connection_error(second), -LH_EPATH);
-    assert_non_null(strstr(lh_last_error(), "no ? way"));
+    assert_non_null(strstr(lh_last_error(), "no ?~? way"));
     assert_int_equal(lh_connection_error(host.connection), 0); /* only that one */
     lh_close(second);
     expect_heard(&host, 1, HANDSHAKE_FIN, NULL);
     say(&host, 0, HANDSHAKE_FIN, "");
     progress(&host);
     assert_int_equal(lh_connection_error(host.connection), -LH_ECLOSED);
+    end(&host);
+}
+
+/* The TCP connection ends between the handshake and the hand-over: the connection learns of it at once. */
+static void test_handed_over_when_it_has_ended(void **state)
+{
+    (void)state;
+    struct host host;
+    begin(&host, true, HANDSHAKE_VERSION);
+    struct lh_connection *second = open_on(host.engine);
+    attach_to_itself(second);
+    say(&host, 1, HANDSHAKE_PROPOSAL, "one");
+    progress(&host);
+    struct control_stream *stream = expect_opened(&host, "one");
+    shutdown(host.peer, SHUT_WR);
+    progress(&host);
+    control_stream_hand_over(stream, second, "a peer");
+    progress(&host);
+    assert_int_equal(lh_connection_error(second), -LH_EPEER);
+    lh_close(second);
+    end(&host);
+}
+
+static void test_users_of_an_acceptor(void **state)
+{
+    (void)state;
+    struct host host;
+    begin(&host, true, HANDSHAKE_VERSION);
+    assert_int_equal(control_acceptor_users(host.acceptor), 1);
+    control_acceptor_share(host.acceptor);
+    assert_int_equal(control_acceptor_users(host.acceptor), 2);
+    control_acceptor_release(host.acceptor);
+    assert_int_equal(control_acceptor_users(host.acceptor), 1);
     end(&host);
 }
 
@@ -526,7 +561,7 @@ static void test_a_peer_that_does_not_read(void **state)
     (void)state;
     struct host host;
     char text[HANDSHAKE_BODY_MAX];
-    uint32_t sent = 0, heard = 0;
+    uint32_t sent = 0, received = 0;
     memset(text, 'x', sizeof text);
     for (int reads = 1; reads >= 0; reads--) {
         begin(&host, false, HANDSHAKE_VERSION);
@@ -539,7 +574,7 @@ static void test_a_peer_that_does_not_read(void **state)
         }
         if (reads) {
             assert_int_equal(sent, maximum);
-            for (heard = 0; heard < maximum;) {
+            for (received = 0; received < maximum;) {
                 struct handshake_header header;
                 char body[HANDSHAKE_BODY_MAX + 1];
                 uint32_t number;
@@ -548,7 +583,7 @@ static void test_a_peer_that_does_not_read(void **state)
                     continue;
                 }
                 memcpy(&number, body, sizeof number);
-                assert_int_equal(number, heard++);
+                assert_int_equal(number, received++);
             }
             expect_nothing_heard(&host);
         } else {
@@ -565,6 +600,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_streams_are_opened_and_handed_over),
+        cmocka_unit_test(test_handed_over_when_it_has_ended),
+        cmocka_unit_test(test_users_of_an_acceptor),
         cmocka_unit_test(test_streams_without_end),
         cmocka_unit_test(test_places_of_a_listener),
         cmocka_unit_test(test_all_numbers),

@@ -1,6 +1,7 @@
 """Phrases that users do not read: the field's terms stand in for private ones.
 
-Looks at the string literals of src, netsim and cli (messages, help), at the man pages, the README and docs/.
+Looks at the string literals of src, netsim and cli (messages, help), at the comments of public headers, the man
+pages, the README and docs/.
 Exceptions: "phrase PHRASE N": it is there N times. --lower writes today's numbers into exceptions.txt where
 they are smaller.
 """
@@ -56,6 +57,8 @@ PHRASES = {
     "who waits": (r"who (waits?|is|has|was)", "waiter, caller"),
 }
 TOKEN = re.compile(r'/\*.*?\*/|//[^\n]*|\'(?:\\.|[^\'\\])*\'|"((?:\\.|[^"\\\n])*)"', re.DOTALL)
+COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+LEADER = re.compile(r"(\n[ \t]*)\*")
 CODE = re.compile(r"`[^`\n]*`")
 TROFF = re.compile(r"^\.\\\".*$|^\.[A-Za-z]+[ \t]*|\\f.|\\&|\"", re.MULTILINE)
 
@@ -82,6 +85,10 @@ def texts():
     for path in tree.files(".c", ".h", ".cu", ".cuh", under=("src", "netsim", "cli")):
         for line, string in literals("\n".join(tree.lines(path))):
             yield path, line, string
+    for path in tree.files(".h", under=("include",)):
+        text = "\n".join(tree.lines(path))
+        for comment in COMMENT.finditer(text):
+            yield path, text.count("\n", 0, comment.start()) + 1, LEADER.sub(r"\1 ", comment[0])
     for path in tree.files(".md", ".1", ".3", ".7", under=("docs",)):
         if path.name != "CHANGELOG.md":  # it quotes what was
             text = "\n".join(tree.lines(path))

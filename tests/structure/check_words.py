@@ -1,7 +1,7 @@
 """Phrases that users do not read: the field's terms stand in for private ones.
 
-Looks at the string literals of src, netsim and cli (messages, help), at the comments of public headers, the man
-pages, the README and docs/.
+Looks at the string literals of src, netsim and cli (messages, help), at the comments of public headers, at
+the man pages, the README and docs/.
 Exceptions: "phrase PHRASE N": it is there N times. --lower writes today's numbers into exceptions.txt where
 they are smaller.
 """

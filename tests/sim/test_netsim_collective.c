@@ -239,7 +239,7 @@ static void test_bad_input(void **state)
         {{{"workload.members", "17"}, {"workload.rounds", "1"}}, "2 to 16"},
         {{{"workload.bytes", "15"}, {"workload.rounds", "1"}}, "raise it"},
         {{{"workload.block", "1B"}, {"workload.bytes", "1GiB"}}, "raise it"},
-        {{{"workload.rounds", "16777216"}, {"workload.members", "16"}}, "maximum"},
+        {{{"workload.rounds", "16777216"}, {"workload.members", "16"}}, "at most"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct lh_netsim *simulation = NULL;

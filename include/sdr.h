@@ -153,7 +153,7 @@ SDR_API int sdr_recv_complete(struct sdr_recv_handle *handle);
  * yet, or no send context is free. The buffer must not change until the send has completed.
  *
  * There is no flow control: bytes in flight beyond the receiver's socket buffers are dropped there, and a
- * program that waits for them waits for ever. The first sends that exceed the peer's buffers print a line on
+ * program that waits for them never ends. The first sends that exceed the peer's buffers print a line on
  * standard error; the receiver counts the drops in rx_socket_drops (lh_sdr_stats()). See sdr_send_post(3). */
 SDR_API int sdr_send_post(struct sdr_qp *qp, struct sdr_send_wr *wr, struct sdr_send_handle **handle);
 /* Starts a message whose chunks are added one by one, in any order, repeatedly if necessary. */

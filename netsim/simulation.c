@@ -434,7 +434,7 @@ int lh_sim_world_turn(struct lh_sim_world *world, struct lh_connection *const *c
             next = lh_earlier(next, own);
         }
         if (steps == STEPS_MAX)
-            return lh_fail(LH_ESTATE, "a connection has something due at %llu ns for ever",
+            return lh_fail(LH_ESTATE, "a connection never finishes its work at %llu ns",
                            (unsigned long long)now);
     }
     next = lh_earlier(lh_earlier(next, sim_world_next_event(world->inside)), limit);

@@ -106,7 +106,7 @@ LH_API bool lh_model_scheme_codes(const struct lh_model_scheme *scheme);
 struct lh_model_entry {
     enum lh_model_kind kind;
     const char *name;     /* "ec:mds": the text before the first comma */
-    const char *help;     /* what it does, and its parameters, in one line */
+    const char *help;     /* its effect and its parameters, in one line */
     const char *compared; /* its text in comparisons, "ec:mds,k=32,m=8"; NULL: not compared */
     bool codes;           /* sends parity beside the data */
     const struct lh_scheme

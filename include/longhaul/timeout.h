@@ -84,7 +84,8 @@ struct lh_timeout;
 LH_API void lh_timeout_attr_init(struct lh_timeout_attr *attr);
 /* Creates a timeout. -LH_EINVAL: an attribute is invalid; -LH_ENOMEM. */
 LH_API int lh_timeout_create(const struct lh_timeout_attr *attr, struct lh_timeout **timeout);
-/* Frees a timeout. NULL is allowed. */ LH_API void lh_timeout_destroy(struct lh_timeout *timeout);
+/* Frees a timeout. NULL is allowed. */
+LH_API void lh_timeout_destroy(struct lh_timeout *timeout);
 
 /* Reports the duration of a warm-up operation that received `bytes`. -LH_EINVAL: 0 ns or 0 bytes; -LH_ESTATE:
  * there was a warm-up, or an operation has begun. */

@@ -710,7 +710,7 @@ static int step(struct protocol *protocol, uint32_t end)
     lh_time next = now;
     for (uint32_t steps = 0; next <= now; steps++) {
         if (steps == STEPS_MAX)
-            return lh_fail(LH_ESTATE, "hosts %u and %u: a connection has something due at %llu ns for ever",
+            return lh_fail(LH_ESTATE, "hosts %u and %u: a connection never finishes its work at %llu ns",
                            path->source, path->destination, (unsigned long long)now);
         next = LH_TIME_NEVER;
         if (lh_progress(path->ends[end % 2], &next) != 0)

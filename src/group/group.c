@@ -876,7 +876,7 @@ static void fail_late(const struct lh_group *group)
     uint32_t rank = agreement_missing(group);
     bool called = group->agreement.reports[rank].round >= group->agreement.round;
     lh_fail(LH_ETIMEDOUT, "lh_group_shrink: rank %u %s in %llu ms", rank,
-            called ? "knows of other failures" : "did not call it",
+            called ? "has learned of other failures" : "did not call it",
             (unsigned long long)(group->mesh->timeout_ns / LH_NS_PER_MS));
 }
 

@@ -115,7 +115,7 @@ void lh_plan_init(struct lh_plan_question *question)
 static int check_sizes(const struct lh_plan_question *question)
 {
     if (question->sizes_count < 1 || question->sizes_count > LH_PLAN_SIZES_MAX)
-        return lh_fail(LH_EINVAL, "%u message sizes: out of range (1 to %d)", question->sizes_count,
+        return lh_fail(LH_EINVAL, "%u sizes of messages: out of range (1 to %d)", question->sizes_count,
                        LH_PLAN_SIZES_MAX);
     for (uint32_t i = 0; i < question->sizes_count; i++)
         if (!(question->sizes[i].weight > 0) || !(question->sizes[i].weight <= 1e9))

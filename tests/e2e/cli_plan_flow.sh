@@ -101,7 +101,7 @@ wrong "invalid distance" --bandwidth 400Gbit --distance 1m
 wrong "1e6 to 1e14" --bandwidth 1kbit --distance 600km
 wrong "at most a second" --bandwidth 400Gbit --rtt 3s
 wrong "--slot: a slot of 4000000 ns is longer than the link's delay" "${link[@]}" --slot 4ms
-wrong "16 bits" "${link[@]}" --slot 100us --guard 1
+wrong "one frame can pause" "${link[@]}" --slot 100us --guard 1
 wrong "1 to 1000" "${link[@]}" --guard 0
 wrong "longhaul plan --flow-control --help" "${link[@]}" --loss 1e-3
 wrong "--size: unknown option" "${link[@]}" --size 1MiB

@@ -593,8 +593,9 @@ static void another_job(void **state)
     start(&ranks[1]);
     join(&ranks[0]);
     join(&ranks[1]);
-    expect(&ranks[1], -LH_EHANDSHAKE, "rank 1 belongs to job SLURM_JOB_ID=2.0, rank 0 to job SLURM_JOB_ID=1.0");
-    expect(&ranks[0], -LH_ETIMEDOUT, "rank 1 is of job SLURM_JOB_ID=2.0");
+    expect(&ranks[1], -LH_EHANDSHAKE,
+           "rank 1 belongs to job SLURM_JOB_ID=2.0, rank 0 to job SLURM_JOB_ID=1.0");
+    expect(&ranks[0], -LH_ETIMEDOUT, "rank 1 belongs to job SLURM_JOB_ID=2.0");
 }
 
 /* Without a name rank 0 picks one: who learned that of another rank 0 does not join this one. */

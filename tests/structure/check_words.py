@@ -1,6 +1,7 @@
 """Phrases that users do not read: the field's terms stand in for private ones.
 
-Looks at the string literals of src, netsim and cli (messages, help), at the man pages, the README and docs/.
+Looks at the string literals of src, netsim and cli (messages, help), at the comments of public headers, at
+the man pages, the README and docs/.
 Exceptions: "phrase PHRASE N": it is there N times. --lower writes today's numbers into exceptions.txt where
 they are smaller.
 """
@@ -11,23 +12,34 @@ import tree
 
 # phrase: (pattern, what to write instead). A line break counts as a space.
 PHRASES = {
+    "again and again": (r"again and again", "repeatedly"),
+    "and the like": (r"and the like", "and others; the nouns"),
     "anew": (r"anew", "again, refresh, restart"),
     "cannot be": (r"cannot be(?=[;:,.])", "A: out of range (B to C)"),
     "clothes": (r"clothes", "IPv4-mapped IPv6 address"),
     "dealt out": (r"deal(s|t)? out", "striped, distributed"),
+    "each with each": (r"each with each", "each to all others"),
     "fit with": (r"fits? with", "A: exceeds B (use C)"),
+    "for ever": (r"for ever", "without limit; never ends; stays valid"),
     "give up": (r"(gives?|gave|giving|given) up", "abort, time out"),
     "goodbye": (r"goodbyes?", "close, FIN"),
     "guess": (r"guess(es|ed|ing)?", "estimate, prediction"),
+    "has no use for": (r"has no use for", "does not use; m exceeds k"),
     "heard": (r"hears?|heard", "receive, learn"),
     "how many": (r"how many(?! times)", "number of X, N X"),
     "hungry": (r"hungry|starv(ed|es|ing)", "budget limited, window limited"),
     "in a row": (r"(in )?a row of|in a row", "burst, consecutive"),
     "is no": (r"(?<!there.)is no (?!longer|more|other)\w+", "invalid X (example: Y), not a X"),
+    "is none of": (r"is none of", "unknown X (A, B or C)"),
     "is not possible": (r"is not possible", "out of range (A to B)"),
     "judge": (r"judge[sd]?|judging", "validate, check"),
+    "lands in": (r"lands? in", "fills, matches, is written to"),
     "last word": (r"last word", "close, FIN"),
     "lifeline": (r"lifeline", "control connection, keepalive"),
+    "likewise": (r"likewise", "as above; repeat the noun"),
+    "nobody": (r"nobody|anybody|somebody", "no peer, any host, a host"),
+    "of those that": (r"of (those|these) (that|who)", "the noun"),
+    "of which nothing": (r"of which (nothing|no)", "without X"),
     "on its way": (r"on (its|the|their) way", "in flight, outstanding"),
     "on top": (r"on top", "overhead"),
     "other side": (r"other (side|end)", "peer, remote side"),
@@ -37,10 +49,16 @@ PHRASES = {
     "sent again": (r"(sends?|sent|sending) it again|sent again|sends again", "retransmit, repair"),
     "so many": (r"so (many|much|few)", "N X, number of X"),
     "stands in": (r"stands? (in|at|on|there)", "is in, contains, describes"),
+    "stands still": (r"(stands?|stood) still", "stalls, is stalled"),
     "told": (r"told(?! apart)", "announced, reported, advertised"),
+    "what has come": (r"what (has|have) (come|arrived|gone)|what (came|comes)", "arrived data, arrivals"),
+    "what is due": (r"what (is|was|were|are|it|they) \w+", "the noun: pending work, expired timers"),
     "what is missing": (r"what (is missing|has not come|did not come)", "missing chunks, gaps"),
+    "who waits": (r"who (waits?|is|has|was)", "waiter, caller"),
 }
 TOKEN = re.compile(r'/\*.*?\*/|//[^\n]*|\'(?:\\.|[^\'\\])*\'|"((?:\\.|[^"\\\n])*)"', re.DOTALL)
+COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+LEADER = re.compile(r"(\n[ \t]*)\*")
 CODE = re.compile(r"`[^`\n]*`")
 TROFF = re.compile(r"^\.\\\".*$|^\.[A-Za-z]+[ \t]*|\\f.|\\&|\"", re.MULTILINE)
 
@@ -67,6 +85,10 @@ def texts():
     for path in tree.files(".c", ".h", ".cu", ".cuh", under=("src", "netsim", "cli")):
         for line, string in literals("\n".join(tree.lines(path))):
             yield path, line, string
+    for path in tree.files(".h", under=("include",)):
+        text = "\n".join(tree.lines(path))
+        for comment in COMMENT.finditer(text):
+            yield path, text.count("\n", 0, comment.start()) + 1, LEADER.sub(r"\1 ", comment[0])
     for path in tree.files(".md", ".1", ".3", ".7", under=("docs",)):
         if path.name != "CHANGELOG.md":  # it quotes what was
             text = "\n".join(tree.lines(path))

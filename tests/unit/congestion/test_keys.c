@@ -50,7 +50,7 @@ static void test_refused(void **state)
         {"delay", "delay has no value"},
         {"delay=1ms,", "last comma"},
         {",delay=1ms", "no parameter \"\""},
-        {"delay=1ms,delay=2ms", "twice"},
+        {"delay=1ms,delay=2ms", "repeated"},
         {"delay=0", "out of range (1us to 10s)"},
         {"delay=999ns", "out of range"},
         {"delay=10001ms", "out of range"},

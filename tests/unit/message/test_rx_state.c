@@ -261,9 +261,9 @@ static void test_reasons(void **state)
     expect_reason(DATA_PATH_TOO_SMALL, 256, "--mtu", false);
     expect_reason(DATA_PATH_BLOCKED, MTU, "UDP ports 4791 and 49152-65535", true);
     expect_reason(DATA_PATH_BLOCKED, MTU, "any more", false);
-    expect_reason(DATA_PATH_BLOCKED, MTU, "smaller packets", true);
+    expect_reason(DATA_PATH_BLOCKED, MTU, "smaller MTU", true);
     announce_times(1, 9, 0);
-    expect_reason(DATA_PATH_BLOCKED, MTU, "smaller packets", false);
+    expect_reason(DATA_PATH_BLOCKED, MTU, "smaller MTU", false);
     view.packets = 1;
     announce_times(1, MTU, 0);
     expect_reason(DATA_PATH_BLOCKED, MTU, "any more", true);

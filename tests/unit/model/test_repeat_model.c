@@ -119,7 +119,7 @@ static void test_refused(void **state)
     REFUSED(-LH_ERANGE, "burst length", path.burst_packets = -1);
     REFUSED(-LH_ERANGE, "burst length", path.burst_packets = NAN);
     REFUSED(-LH_EINVAL, "burst length", path.burst_packets = 0.5);
-    REFUSED(-LH_ERANGE, "longer ones", path.burst_packets = 2; path.loss = 0.7);
+    REFUSED(-LH_ERANGE, "longer bursts", path.burst_packets = 2; path.loss = 0.7);
 }
 
 static int run_message(void)

@@ -488,7 +488,7 @@ static void scheme_text_test_refused(void **state)
     refused("ec:mds,k=1.5", "whole");
     refused("ec:mds,k=250,m=6", "255");
     refused("ec:mds,m=99999999", "whole");
-    refused("ec:xor,k=4,m=5", "parity");
+    refused("ec:xor,k=4,m=5", "exceeds");
     refused("ec:mds,beta=nan", "number");
     refused("ec:mds,fallback=no", "fallback");
     refused("ec:mds,fallback=", "fallback");

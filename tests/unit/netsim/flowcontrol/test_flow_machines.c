@@ -228,7 +228,7 @@ static void configurations_that_cannot_work_are_refused(void **state)
     bad.headroom_bytes = 1 << 20;
     assert_int_equal(lh_bifrost_check(&bad), 0);
     bad.slot_ns++;
-    refuse(bad, LH_ERANGE, "16 bits");
+    refuse(bad, LH_ERANGE, "one frame can pause");
     bad.headroom_bytes = 1500;
     bad.guard_slots = 0;
     bad.slot_ns = bad.delay_ns = 86000000;

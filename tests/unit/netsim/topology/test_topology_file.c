@@ -237,7 +237,7 @@ static void refuse(const char *words, int code, const char *word, const char *ot
 static void test_lines_that_are_refused(void **state)
 {
     (void)state;
-    refuse("hosts a\n", -LH_EINVAL, "topology.file:1: \"hosts\" is unknown", "host, switch or link");
+    refuse("hosts a\n", -LH_EINVAL, "topology.file:1: unknown statement \"hosts\"", "host, switch or link");
     refuse("host a\n\nhost\n", -LH_EINVAL, ":3: missing node name", "host NAME");
     refuse("host a!\n", -LH_EINVAL, "invalid name \"a!\"", "letters");
     refuse("host a=b\n", -LH_EINVAL, "invalid name \"a=b\"", "letters");

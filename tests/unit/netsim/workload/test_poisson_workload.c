@@ -230,7 +230,7 @@ static void test_what_is_refused(void **state)
     refuse("0 -1\n1kB 1\n", -LH_EINVAL, ":1: invalid share \"-1\"", "percent");
     refuse("0 0\n1kB 100.1\n", -LH_ERANGE, ":2: share 100.1", "percent");
     refuse("0 0\n2kB 0.5\n1kB 1\n", -LH_EINVAL, ":3: size 1kB", "sort");
-    refuse("0 0\n1kB 0.5\n2kB 0.4\n", -LH_EINVAL, ":3: share 0.4", "never decrease");
+    refuse("0 0\n1kB 0.5\n2kB 0.4\n", -LH_EINVAL, ":3: share 0.4", "cumulative");
     refuse("0 0\n1kB 0.5\n\n\n", -LH_EINVAL, ":2: the last share must be 1", "100");
     refuse("0 0\n1kB 99\n", -LH_EINVAL, "the last share must be 1", "100");
     refuse("0 0.5\n0 1\n", -LH_EINVAL, "empty", "at least 1");

@@ -137,7 +137,7 @@ static int on_setting(void *context, const char *section, const char *name, cons
     if (cursor->wrong)
         return 1;
     struct cli_setting *setting = &scenario->settings[scenario->count++];
-    snprintf(setting->key, sizeof setting->key, "%s", key);
+    memcpy(setting->key, key, strlen(key) + 1); /* it fits: longer ones were refused above */
     snprintf(setting->value, sizeof setting->value, "%.*s", (int)length, value);
     setting->line = cursor->line;
     return 1;

@@ -20,9 +20,10 @@
 
 #include "base/prng.h"
 #include "support/parity_scheme.h"
+#include "support/sanitized.h"
 
 #define THREADS  3
-#define MESSAGES 60 /* of each thread */
+#define MESSAGES (SANITIZED ? 30 : 60) /* of each thread */
 #define ROOM     200000u
 #define PATIENCE (120 * LH_NS_PER_S) /* only a hang reaches it */
 

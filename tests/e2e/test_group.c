@@ -24,6 +24,7 @@
 #include "collective/schedules.h"
 #include "support/collective_case.h"
 #include "support/rank_threads.h"
+#include "support/sanitized.h"
 
 #define RANKS      4u
 #define LIMIT_NS   (60 * LH_NS_PER_S)
@@ -102,7 +103,7 @@ static void check_cases(void)
 
 static void wait_all(struct rank_thread *thread)
 {
-    static const size_t counts[] = {3, 40000, 300000};
+    static const size_t counts[] = {3, 40000, SANITIZED ? 100000 : 300000};
     struct lh_group *group = create(thread, false);
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         if (thread->rank == 0)

@@ -15,6 +15,7 @@
 
 #include "schemes/ec_layout.h"
 #include "schemes/ec_scheme.h"
+#include "support/sanitized.h"
 #include "support/sr_world.h"
 #include "wire/scheme_messages.h"
 
@@ -538,7 +539,7 @@ static int compare_times(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-#define RUNS 200
+#define RUNS (SANITIZED ? 50 : 200)
 
 static void test_completion_times(void **state)
 {

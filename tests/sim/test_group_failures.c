@@ -20,6 +20,7 @@
 #include "group/group.h"
 #include "group/mesh.h"
 #include "support/collective_case.h"
+#include "support/sanitized.h"
 
 #define RANKS           5u
 #define MS              LH_NS_PER_MS
@@ -230,7 +231,7 @@ static void test_closed_before(void **state)
 static void test_one_way(void **state)
 {
     for (const struct schedule *const *s = schedule_table(); *s && !*state; s++)
-        for (lh_time at = 0; at < 6 * MS; at += MS)
+        for (lh_time at = 0; at < 6 * MS; at += SANITIZED ? 3 * MS : MS)
             lose_one_way(*s, at);
 }
 
@@ -271,7 +272,7 @@ static void test_late(void **state)
     for (const struct schedule *const *s = schedule_table(); *s; s++) {
         struct collective_case c = {.collective = (*s)->collective,
                                     .type = LH_F32,
-                                    .count = 200000,
+                                    .count = SANITIZED ? 50000 : 200000,
                                     .options.schedule = (*s)->name};
         c.options.struct_bytes = sizeof c.options;
         for (uint32_t r = 0; r < RANKS; r++)

@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "support/sanitized.h"
 #include "support/sr_world.h"
 
 #define RTT (25 * LH_NS_PER_MS)
@@ -155,7 +156,7 @@ static void test_completion_times(void **state)
 static void test_sampled_paths_end(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 4000; seed++) {
+    for (uint64_t seed = 1; seed <= (SANITIZED ? 1000 : 4000); seed++) {
         struct lh_prng prng;
         static const char *const params[] = {"",       "target=0.5", "target=1e-9",
                                              "tail=0", "tail=0.5",   "tail=1"};

@@ -21,6 +21,7 @@
 #include <cmocka.h>
 
 #include "support/connection_pair.h"
+#include "support/sanitized.h"
 #include "wire/roce_packet.h"
 
 #define MTU      1024u
@@ -140,7 +141,8 @@ static void points(void **state)
         {"bounded:deadline=11ms", 1e9, 5e-3, 0.01, 0, 1024, 1, 4},
     };
     (void)state;
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    /* A third of them has a deadline that cuts off, both codes, bursts and segments. */
+    for (size_t i = SANITIZED ? 2 : 0; i < sizeof all / sizeof *all; i += SANITIZED ? 3 : 1)
         check(&all[i]);
 }
 

@@ -18,8 +18,9 @@
 #include "netsim/config/config_keys.h"
 #include "netsim/flowcontrol/link_rules.h"
 #include "support/netsim_world.h"
+#include "support/sanitized.h"
 
-#define SEEDS 1500u
+#define SEEDS (SANITIZED ? 500u : 1500u)
 
 static uint64_t first_seed = 1;
 static uint64_t seeds = SEEDS;

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "support/sanitized.h"
 #include "support/sr_world.h"
 
 #define RTT_NS    (25 * LH_NS_PER_MS)
@@ -305,7 +306,7 @@ static int compare_times(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-#define RUNS 200
+#define RUNS (SANITIZED ? 50 : 200)
 
 static struct times measure(struct sr_world_spec spec)
 {

@@ -274,7 +274,7 @@ void draw_bounded(struct plan *plan, struct lh_prng *prng)
         if (!group->bounded[across])
             continue;
         group->bounded_ns[across] = learned ? 0 : us * LH_NS_PER_US;
-        char deadline[32] = "auto";
+        char deadline[sizeof "18446744073709551615us"] = "auto";
         if (!learned)
             snprintf(deadline, sizeof deadline, "%lluus", (unsigned long long)us);
         snprintf(group->reliability[across], sizeof group->reliability[across], "bounded:deadline=%s",

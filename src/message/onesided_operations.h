@@ -7,8 +7,8 @@
  * its sub-connection with itself.
  *
  * Small messages of the sub-connection arrive without a receive (eager_rx.h). The next one in order is a
- * header (wire/eager_packets.h), unless a header before it announces it as the bytes of an operation; for those
- * the library posts a receive, into the range that the key grants.
+ * header (wire/eager_packets.h), unless a header before it announces it as the bytes of an operation; for
+ * those the library posts a receive, into the range that the key grants.
  *
  * onesided_connection.c: headers and bytes; connection_step.c: the exchange of blobs; remote_memory.c: the
  * calls of longhaul/onesided.h.

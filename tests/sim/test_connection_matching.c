@@ -457,7 +457,8 @@ static void a_forged_clear_to_send(void **state)
     (void)state;
     struct connection_pair pair = open_pair("rtt=100us", NULL);
     static uint8_t buffer[20000];
-    pair.ends[1]->rx.matched = pair.ends[1]->small.matching.on = false; /* as a peer that clears what it likes */
+    struct lh_connection *forger = pair.ends[1]; /* a peer that clears what it likes */
+    forger->rx.matched = forger->small.matching.on = false;
     struct lh_request *recv = connection_pair_recv(&pair, 1, buffer, sizeof buffer);
     struct lh_request *also = connection_pair_recv(&pair, 1, buffer, sizeof buffer);
     struct lh_request *send = send_tagged(&pair, buffer, sizeof buffer, 1);

@@ -8,7 +8,8 @@
  *   messages.c             lh_send, lh_recv, lh_cancel, early ends
  *   requests.c             waiting, testing; completion_queue.c: the calls of longhaul/queue.h
  *   small_messages.c       messages without a clear-to-send; matching.c: receives that choose by tags
- *   onesided_connection.c  one-sided operations; their messages: onesided_operations.c, calls: remote_memory.c
+ *   onesided_connection.c  one-sided operations; onesided_operations.c: their messages
+ *   remote_memory.c        the calls of longhaul/onesided.h
  *   tx_*.c, rx_*.c         the sending and the receiving part (tx_state.h, rx_state.h)
  *   src/eager, src/onesided, src/control: machines of small messages, of one-sided operations, and control
  *   messages to the peer

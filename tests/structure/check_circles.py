@@ -1,11 +1,14 @@
-"""No circle of calls between the files of a component and its sub-folders, as the object files show it.
+"""No circle of calls between the files of a component and its sub-folders, as the object files show it; and no
+circle of includes in the whole tree, where x.c and x.h are one: who uses a type's members includes its header.
 
 A table of functions counts as a call of its file, an inline function's calls count for those who include it.
 A call by a pointer that was passed in is not seen. A circle is reported with its files and, of each, the
-calls that are part of it. Exceptions: "circle COMPONENT N": N files of it are in circles.
+calls that are part of it. Exceptions: "circle COMPONENT N": N files of it are in circles of calls;
+"include-circle COMPONENT N": N pairs of x.c and x.h are in circles of includes.
 """
 
 import collections
+import pathlib
 
 import tree
 
@@ -25,6 +28,19 @@ def calls(built):
             other = owner.get(name)
             if other and other != source and component(other) == component(source):
                 graph[source].setdefault(other, name)
+    return graph
+
+
+def includes():
+    """x of x.c and x.h -> {another one: the header of it that it includes}."""
+    sources = tree.files(".c", ".h", under=("src", "netsim", "cli"))
+    headers = {path for path in sources if path.suffix == ".h"}
+    graph = collections.defaultdict(dict)
+    for path in sources:
+        for _, opening, name in tree.includes(path):
+            for header in (pathlib.Path("src", name), pathlib.Path(name), path.parent / name):
+                if opening == '"' and header in headers and header.with_suffix("") != path.with_suffix(""):
+                    graph[path.with_suffix("")].setdefault(header.with_suffix(""), name)
     return graph
 
 
@@ -49,11 +65,8 @@ def circles(graph):
     return found
 
 
-def main():
-    report = tree.Report("circles")
-    exceptions = tree.Exceptions("circle")
-    built = tree.objects(tree.arguments().build)
-    graph = calls(built)
+def tell(report, kind, graph, verb, remedy):
+    exceptions = tree.Exceptions(kind)
     rooms = collections.defaultdict(list)
     for circle in circles(graph):
         rooms[component(next(iter(circle)))].append(circle)
@@ -63,9 +76,16 @@ def main():
         for circle in found:
             for source in sorted(circle):
                 inside = [f"{other} ({name})" for other, name in graph[source].items() if other in circle]
-                report.add(source, 1, f"in a circle of {len(circle)} files; calls {', '.join(inside)}",
-                           "pass effects out and let the caller carry them out")
+                report.add(source, 1, f"in a circle of {len(circle)} files; {verb} {', '.join(inside)}", remedy)
     exceptions.tell_unused(report)
+
+
+def main():
+    report = tree.Report("circles")
+    built = tree.objects(tree.arguments().build)
+    tell(report, "circle", calls(built), "calls", "pass effects out and let the caller carry them out")
+    tell(report, "include-circle", includes(), "includes",
+         "give the lower file a narrow struct of its own component, or move what both need down")
     left_out = [str(path) for path in tree.files(".c", under=("src", "netsim", "cli")) if path not in built]
     if left_out:
         print(f"not built, not checked: {' '.join(left_out)}")

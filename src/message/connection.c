@@ -115,7 +115,7 @@ static size_t own_bytes(const struct lh_connection *c)
 static void free_memory(struct lh_connection *c)
 {
     store_give(&c->store, c->warning, WARNING_MAX);
-    if (c->coder) { /* else the parts were not made */
+    if (c->small.tx) { /* else the parts were not made */
         small_messages_free(&c->small);
         matching_give_back(&c->small.matching);
     }

@@ -1,5 +1,5 @@
-"""No circle of calls between the files of a component and its sub-folders, as the object files show it; and no
-circle of includes in the whole tree, where x.c and x.h are one: who uses a type's members includes its header.
+"""No circle of calls between the files of a component and its sub-folders, as the object files show it.
+Nor one of includes in the whole tree, x.c and x.h as one: who uses a type's members includes its header.
 
 A table of functions counts as a call of its file, an inline function's calls count for those who include it.
 A call by a pointer that was passed in is not seen. A circle is reported with its files and, of each, the
@@ -76,7 +76,8 @@ def tell(report, kind, graph, verb, remedy):
         for circle in found:
             for source in sorted(circle):
                 inside = [f"{other} ({name})" for other, name in graph[source].items() if other in circle]
-                report.add(source, 1, f"in a circle of {len(circle)} files; {verb} {', '.join(inside)}", remedy)
+                report.add(source, 1, f"in a circle of {len(circle)} files; {verb} {', '.join(inside)}",
+                           remedy)
     exceptions.tell_unused(report)
 
 

@@ -116,6 +116,8 @@ BREACHES = [
     ("words", '"told"', {A: 'const char *d = "the peer is to"\n                "ld";\n'}),
     ("words", '"so many"', {"docs/man/lh_a.3": "It sends so\n.B many\npackets.\n"}),
     ("words", '"room"', {"README.md": "There is no room.\n"}),
+    ("words", '"overtaken" (1 in all)', {A: "int is_overtaken_now;\n"}),
+    ("words", '"likewise" (1 in all)', {A: "/* Likewise. */\n"}),
     ("words", "lower it to 1", {"README.md": "It was told.\n", EXCEPTIONS: "phrase told 2\n"}),
 ]
 

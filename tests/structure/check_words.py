@@ -2,8 +2,9 @@
 
 Looks at the string literals of src, netsim and cli (messages, help), at the comments of public headers, at
 the man pages, the README and docs/.
-Exceptions: "phrase PHRASE N": it is there N times. --lower writes today's numbers into exceptions.txt where
-they are smaller.
+Identifiers and comments of src, netsim and cli have a list of words of their own.
+Exceptions: "phrase PHRASE N", "word WORD N": it is there N times. --lower writes today's numbers into
+exceptions.txt where they are smaller.
 """
 
 import re
@@ -55,6 +56,25 @@ PHRASES = {
     "what is due": (r"what (is|was|were|are|it|they) \w+", "the noun: pending work, expired timers"),
     "what is missing": (r"what (is missing|has not come|did not come)", "missing chunks, gaps"),
     "who waits": (r"who (waits?|is|has|was)", "waiter, caller"),
+}
+# Word of an identifier or a comment in src, netsim and cli: what to write instead.
+WORDS = {
+    "anew": "again; a refresh, a restart",
+    "goodbye": "close, FIN",
+    "heard": "received, reported",
+    "hungry": "budget_limited, window_limited",
+    "inner": "sub-connection; underlying",
+    "keeper": "representative, member of a keepalive group",
+    "keepers": "keepalive group",
+    "least": "min, minimum",
+    "likewise": "as above; or repeat the noun",
+    "lifeline": "control connection",
+    "nobody": "no thread, no peer",
+    "overtaken": "reordered, out of order",
+    "said": "reported, announced",
+    "seat": "socket slot",
+    "told": "given, announced, reported",
+    "way": "path, method",
 }
 TOKEN = re.compile(r'/\*.*?\*/|//[^\n]*|\'(?:\\.|[^\'\\])*\'|"((?:\\.|[^"\\\n])*)"', re.DOTALL)
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
@@ -109,32 +129,49 @@ def findings():
     return found
 
 
-def lower(found):
+def findings_in_code():
+    """word -> [(path, line)]"""
+    words = re.compile(rf"(?<![a-z])({'|'.join(WORDS)})(?![a-z])", re.IGNORECASE)
+    found = {word: [] for word in WORDS}
+    for path in tree.files(".c", ".h", ".cu", ".cuh", under=("src", "netsim", "cli")):
+        text = "\n".join(tree.lines(path))
+        text = TOKEN.sub(lambda token: token[0] if token[1] is None else "\n" * token[0].count("\n"), text)
+        for match in words.finditer(text):
+            found[match[0].lower()].append((path, 1 + text.count("\n", 0, match.start())))
+    return found
+
+
+def lower(kind, found):
     lines = []
     for line in tree.lines(tree.EXCEPTIONS):
-        if line.startswith("phrase "):
-            phrase, _, number = line.removeprefix("phrase ").rpartition(" ")
+        if line.startswith(kind + " "):
+            phrase, _, number = line.removeprefix(kind + " ").rpartition(" ")
             number = min(int(number), len(found.get(phrase, ())))
             if not number:
                 continue
-            line = f"phrase {phrase} {number}"
+            line = f"{kind} {phrase} {number}"
         lines.append(line)
     (tree.ROOT / tree.EXCEPTIONS).write_text("\n".join(lines), encoding="utf-8")
+
+
+def check(report, kind, found, remedies, lowers):
+    if lowers:
+        lower(kind, found)
+    exceptions = tree.Exceptions(kind)
+    for phrase, places in found.items():
+        if places and not exceptions.covers(phrase, len(places), report):
+            for path, line in places:
+                report.add(path, line, f'"{phrase}" ({len(places)} in all)', f"write: {remedies[phrase]}")
+    exceptions.tell_unused(report)
 
 
 def main():
     arguments = tree.arguments("--lower")
     report = tree.Report("words")
-    found = findings()
-    if arguments.lower:
-        lower(found)
-    exceptions = tree.Exceptions("phrase")
-    for phrase, places in found.items():
-        if places and not exceptions.covers(phrase, len(places), report):
-            for path, line in places:
-                report.add(path, line, f'"{phrase}" ({len(places)} in all)', f"write: {PHRASES[phrase][1]}")
-    exceptions.tell_unused(report)
-    report.done(f"{len(PHRASES)} phrases")
+    remedies = {phrase: remedy for phrase, (_, remedy) in PHRASES.items()}
+    check(report, "phrase", findings(), remedies, arguments.lower)
+    check(report, "word", findings_in_code(), WORDS, arguments.lower)
+    report.done(f"{len(PHRASES)} phrases, {len(WORDS)} words")
 
 
 main()

@@ -1,5 +1,5 @@
 /*
- * plan_parts.h - longhaul collective: measures collectives, and checks their results.
+ * commands.h - the commands that cli/main.c runs, and their parts that tests call.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,5 +1,6 @@
 /*
- * collective_measure.h - one collective at one size: checked, warmed up, measured, checked again.
+ * collective_measure.h - a collective by its kind: data, warm-up, measurement and check of the results at one
+ * size.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,6 +1,6 @@
 /*
- * demo_transfers.h - a row of the demo, one transfer or some: two processes of this machine, an emulated link
- * between them.
+ * demo_transfers.h - a row of the demo: transfers between two processes of this machine over an emulated
+ * link, and over TCP.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

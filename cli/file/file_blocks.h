@@ -1,5 +1,5 @@
 /*
- * file_blocks.h - the blocks of a file that are in memory: a ring, each with its request, done in order.
+ * file_blocks.h - the file that is sent or received, in blocks: their memory, digest, attributes and summary.
  *
  * This bounds the memory of a transfer: as many blocks as the window holds, and a few that are being read
  * or written.

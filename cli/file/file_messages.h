@@ -1,5 +1,6 @@
 /*
- * file_messages.h - messages between sender and receiver of a file, besides its blocks.
+ * file_messages.h - messages between sender and receiver of a file besides its blocks: encoding, reading,
+ * timeouts.
  *
  *   sender                              receiver
  *   OFFER name, size, attributes, --->

@@ -1,5 +1,5 @@
 /*
- * file_names.h - which names a file that comes from elsewhere may have.
+ * file_names.h - output files and folders: permitted names, ownership, whole reads and writes.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

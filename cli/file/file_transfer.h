@@ -1,5 +1,6 @@
 /*
- * file_transfer.h - sends one file over a connection, until the peer confirms that it is in place.
+ * file_transfer.h - both ends of a file transfer: the source and its sender, the receiver, and the command
+ * recv.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,5 +1,6 @@
 /*
- * cli_options.h - a command's options as a table: parsed, checked and explained from the same lines.
+ * cli_options.h - a command's options as a table: parsed, checked and explained from the same lines;
+ * suggestions for misspelt ones.
  *
  * "--name VALUE", "--name=VALUE", "-x VALUE" for those with a letter; "--" ends the options. Options and
  * operands may be mixed. Errors are one line on stderr with the value and the remedy.

@@ -1,7 +1,6 @@
 /*
  * group_options.h - the group of all ranks that a launcher has started: options of the commands that are
- * its ranks,
- * and its creation.
+ * its ranks, and its creation.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,5 +1,5 @@
 /*
- * peer_address.h - hOST[:PORT] as typed, to HOST:PORT as the library expects it.
+ * peer_address.h - how commands reach a peer: HOST:PORT as typed, connecting, listening, the path file.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,6 +1,5 @@
 /*
- * path_line.h - one direction of a path: a queue, a bottleneck that drains it, and a propagation delay
- * behind.
+ * path_line.h - one direction of an emulated path: queue, bottleneck, delay, and the statistics of its flows.
  *
  * A pure machine: packets and their times in, fates out. A packet that arrives waits until those before
  * it have left, takes its bytes / rate, and then the delay. What waits is counted in bytes, together

@@ -1,5 +1,6 @@
 /*
- * path_loop.h - moves packets between the two ends of a path, each at its time.
+ * path_loop.h - moves packets between the two ends of a path, each at its time; and messages over TCP through
+ * it.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,5 +1,5 @@
 /*
- * path_packets.h - what a path sees of an IP packet, and what it changes there.
+ * path_packets.h - IP packets of a path: parsing, marking, NAT, and the namespaces between which they pass.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,5 +1,6 @@
 /*
- * perf_messages.h - messages between the two sides of a measurement, on a connection of its own.
+ * perf_messages.h - the measurement of perf: messages between its two sides, samples, tallies and load of the
+ * machine.
  *
  *   client                                  server
  *   RUN sizes, attributes, scheme     --->

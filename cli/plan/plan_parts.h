@@ -1,5 +1,6 @@
 /*
- * plan_parts.h - one size and one loss: the plan, and the schemes that it is compared with.
+ * plan_parts.h - the parts of `longhaul plan`: settings, points and choices, and their output as tables,
+ * JSON, maps and figures.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,5 +1,5 @@
 /*
- * json.h - writing JSON: objects, arrays, numbers and text, with the commas and indents in place.
+ * json.h - JSON: a writer with the commas and indents in place, and a reader.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

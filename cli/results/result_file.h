@@ -1,5 +1,5 @@
 /*
- * result_file.h - a file of results: complete, or not there.
+ * result_file.h - files and folders of results: complete, or not there.
  *
  * Written beside PATH, as PATH.PID.part, and renamed when closed; a signal that ends the process removes it.
  * No file but PATH is replaced. PATH keeps its mode; links are followed. Where PATH is anything but a regular

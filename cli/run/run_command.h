@@ -1,5 +1,5 @@
 /*
- * run_command.h - longhaul run: starts a group of processes on this machine.
+ * run_command.h - longhaul run: starts a group of processes, on this machine or on the hosts of a list.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,5 +1,5 @@
 /*
- * run_ranks.h - the ranks of a job, from their start to the end of the last one.
+ * run_ranks.h - the ranks of a job: their environment, local and remote start, output lines, and end.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,5 +1,5 @@
 /*
- * scenario.h - the text of a scenario file, taken apart into settings.
+ * scenario.h - scenarios: text, keys, sweeps and variants, the plan of runs, the ready scenarios.
  *
  *   [switch]
  *   pfc = on            # a setting: "switch.pfc", "on"

@@ -446,8 +446,7 @@ static int cli_picture_slowdowns(const struct cli_sim_results *results, const st
 /*
  * Sweep.svg: figures over the values of the swept keys.
  *
- * Sweep.svg: figures over the values of the first key that is swept, a line for
- * each value of the second.
+ * Sweep.svg: figures over the values of the first key that is swept, a line for each value of the second.
  */
 
 /* Between the largest and the smallest value: from here on the axis is logarithmic. */

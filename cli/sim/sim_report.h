@@ -1,5 +1,5 @@
 /*
- * sim_report.h - the results of a simulation as tables on stdout.
+ * sim_report.h - the results of a simulation as tables, summaries, notes and pictures.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

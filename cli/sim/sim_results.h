@@ -1,6 +1,6 @@
 /*
- * sim_results.h - what holds while a network is busy: how flows share it, and how long its queues are.
- * Counted between output.from and output.to.
+ * sim_results.h - what runs of a simulation measure: series, operations, figures, CSV and pcap files. Counted
+ * between output.from and output.to.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,6 +1,5 @@
 /*
- * progress_display.h - a bar on stderr with share, rate and time left; nothing where stderr is not a
- * terminal. Several are lines below each other. Calls may come from any thread.
+ * progress_display.h - progress bars on stderr, and tables on stdout. Any thread may move a bar.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

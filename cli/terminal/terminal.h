@@ -1,5 +1,5 @@
 /*
- * terminal.h - capabilities of the terminal, and untrusted text made safe for it.
+ * terminal.h - the terminal: capabilities, safe output of untrusted text, stop signals, diagnostics.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,5 +1,5 @@
 /*
- * flow_list.h - what a workload asks for: who sends how much to whom, and from when on.
+ * flow_list.h - the list of flows that a workload asks for: sizes, endpoints, starts, dependencies.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

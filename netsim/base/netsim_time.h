@@ -1,6 +1,6 @@
 /*
- * netsim_time.h - time in the simulated network: picoseconds, so that a byte at 400 Gbit/s (20 ps) is a whole
- * number.
+ * netsim_time.h - time in the simulated network in picoseconds, so that a byte at 400 Gbit/s (20 ps) is a
+ * whole number; the arena of a simulation.
  *
  * 64 bits hold 213 days. Outside the simulator time is lh_time, nanoseconds.
  *

@@ -1,5 +1,5 @@
 /*
- * config_keys.h - the keys of a configuration: their names, and how each is read.
+ * config_keys.h - the configuration of a simulation: its keys, reading and checking of values.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

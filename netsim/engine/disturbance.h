@@ -1,6 +1,6 @@
 /*
- * disturbance.h - what disturbs the traffic that is looked at: hosts that pause, bursts of others, cables
- * that are down for a moment.
+ * disturbance.h - disturbances of the observed traffic (pausing hosts, bursts of others, cable flaps), and
+ * detection of deadlocks.
  *
  * Three processes, each with times between two beginnings that are exponentially distributed:
  *   - a straggler, one of a share of the hosts, sends nothing for some time. What arrives is taken;

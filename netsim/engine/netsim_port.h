@@ -1,7 +1,5 @@
 /*
- * netsim_port.h - one directed link: the queue in front of it, its transmitter, its wire, and what its
- * packets
- * occupy at the far end.
+ * netsim_port.h - one directed link: queue, transmitter, wire, packets, clock drift and loss of signals.
  *
  * Links are numbered node by node, in the order of the nodes' ports.
  *

@@ -1,5 +1,5 @@
 /*
- * network.h - the network: links, switches, the packets in it, and its clock.
+ * network.h - the network: graph, links, switches, queues, routes, raw packets and clock.
  *
  * It knows neither flow control nor the transport of hosts: what these are to do is returned to who calls.
  *

@@ -1,6 +1,6 @@
 /*
- * switch.h - a switch: one buffer that all ports share, accounted by the link and priority by which a
- * packet came in; queues at its ports.
+ * switch.h - a switch: one buffer shared by all ports, accounted by link and priority of arrival; its queues
+ * and wires.
  *
  * Store and forward: a packet is here when its last bit is. It occupies the buffer from then until its first
  * bit leaves.

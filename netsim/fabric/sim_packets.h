@@ -1,5 +1,6 @@
 /*
- * sim_packets.h - the simulated network, as tests and benchmarks hold it: a world of hosts in virtual time.
+ * sim_packets.h - the simulated network as tests and benchmarks hold it: hosts in virtual time, addresses,
+ * packets and their pool.
  *
  * Endpoints are opened through the fabric interface, device "sim:<world name>/<host number>". Between each
  * two hosts lies one link a direction. Packets travel as real RoCEv2 bytes over IPv6 (host h is fd77::h),

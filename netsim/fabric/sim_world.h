@@ -1,7 +1,6 @@
 /*
- * sim_world.h - what a simulated world holds, and how its parts hand packets to each other. Not for
- * tests: see
- * sim.h.
+ * sim_world.h - what a simulated world holds, and how its parts hand packets to each other. Not for tests:
+ * see sim.h.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

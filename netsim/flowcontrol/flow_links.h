@@ -1,6 +1,6 @@
 /*
- * flow_links.h - events of a link under flow control: what its far end then signals to its near end, and how
- * that reacts.
+ * flow_links.h - events of a link under flow control, and reactions of both ends: Bifrost, credits, pauses,
+ * refresh timers.
  *
  * Pauses, resumes and credits are packets of 64 bytes. They go before all else, behind the packet that is on
  * the wire.

@@ -1,5 +1,5 @@
 /*
- * flow_machines.h - the flow control of all links of a network.
+ * flow_machines.h - state and effects of the flow control of all links of a network.
  *
  * What happens to a link comes in (flow_links.h); what is to be done goes out as `effects`.
  *

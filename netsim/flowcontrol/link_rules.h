@@ -1,5 +1,5 @@
 /*
- * link_rules.h - which flow control each link is under, by the configuration, and what it needs.
+ * link_rules.h - rules of each link's flow control by the configuration, and its set-up.
  *
  * A long link is one between switches of different sites. It, and the other ports of the switches at its
  * ends, may be under other rules than the rest. All rules are about the data's priority; what else is

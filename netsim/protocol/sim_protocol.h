@@ -44,7 +44,7 @@ int protocol_run(struct protocol *protocol, uint64_t until_ps, uint64_t events_m
 
 #define SCHEMES_MAX 8u
 
-/* ---- way ------------------------------------------------------------------------------------------- */
+/* ---- path ------------------------------------------------------------------------------------------- */
 
 /*
  * From one host to another: two connections of the real protocol, and the messages between them.

@@ -1,5 +1,5 @@
 /*
- * topology.h - builds the graph of a simulation from its configuration.
+ * topology.h - builds the graph of a simulation: kinds of topologies, files, route tables.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

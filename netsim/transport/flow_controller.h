@@ -1,6 +1,6 @@
 /*
- * flow_controller.h - flows under a congestion controller of src/congestion: what they send, and what their
- * receivers report in acknowledgements, goes in; the pace and the window come out.
+ * flow_controller.h - flows under a congestion controller of src/congestion: rates, windows, reports and
+ * their ring.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

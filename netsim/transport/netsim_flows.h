@@ -173,8 +173,7 @@ struct netsim_transport {
     struct netsim_transport_config config;
 };
 
-/* Takes the flows, which are in the order of their start, and their
- * bitmaps from the arena. */
+/* Takes the flows, which are in the order of their start, and their bitmaps from the arena. */
 void netsim_transport_init(struct netsim_transport *transport, struct netsim_network *network,
                            const struct netsim_config *config, const struct netsim_flow_list *list,
                            const struct lh_prng *prng, struct netsim_arena *arena);

@@ -1,7 +1,6 @@
 /*
- * netsim_host.h - a host: its flows share one port, which asks for a packet when it is idle, so a host
- * never queues
- * data.
+ * netsim_host.h - a host: its flows share one port, which asks for a packet when it is idle; its sender, and
+ * ideal completion times.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

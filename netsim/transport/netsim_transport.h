@@ -1,5 +1,5 @@
 /*
- * netsim_transport.h - see transport.h.
+ * netsim_transport.h - the transports of simulated hosts: queue pairs, senders, receivers, XP.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

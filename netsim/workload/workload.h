@@ -1,5 +1,6 @@
 /*
- * workload.h - draws the list of flows of a simulation from its configuration.
+ * workload.h - draws the flows of a simulation from its configuration: Poisson arrivals, size distributions,
+ * collectives.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,5 +1,6 @@
 /*
- * workload_pairs.h - which sites send to which, and how much: "a>c, b>c=2".
+ * workload_pairs.h - sources and destinations of a workload: host groups, and transfers of sites, "a>c,
+ * b>c=2".
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

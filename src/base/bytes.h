@@ -1,5 +1,5 @@
 /*
- * bytes.h - integers in network byte order, at any alignment. Compilers make one swap of each.
+ * bytes.h - integers in network byte order, at any alignment (compilers make one swap of each), and copies.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

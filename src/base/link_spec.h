@@ -1,5 +1,5 @@
 /*
- * link_spec.h - reads the text of an emulated link.
+ * link_spec.h - an emulated link: its text, and the fate of each packet.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

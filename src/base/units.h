@@ -1,5 +1,5 @@
 /*
- * units.h - sizes, rates, times and ratios from text.
+ * units.h - sizes, rates, times, ratios and decimals from text.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,5 +1,5 @@
 /*
- * encoder.h - the threads of an encoder, for other work that can be cut into shares.
+ * encoder.h - the threads of an encoder: a pool for work that can be cut into shares.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

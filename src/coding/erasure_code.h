@@ -1,7 +1,6 @@
 /*
  * erasure_code.h - encoding a part of the bytes, for threads that share one group of chunks; and the two
- * codes behind
- * the public calls.
+ * codes behind the public calls.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,5 +1,6 @@
 /*
- * gf256.h - arithmetic of single elements of GF(2^8) modulo x^8 + x^4 + x^3 + x^2 + 1; addition is XOR.
+ * gf256.h - arithmetic in GF(2^8) modulo x^8 + x^4 + x^3 + x^2 + 1 (addition is XOR), and the tables of
+ * kernels.
  *
  * For matrices. What runs over data is in the kernels.
  *

@@ -1,5 +1,5 @@
 /*
- * gf256_kernels.h - what runs over data: one set of functions for each kind of CPU, chosen when the
+ * gf256_kernels.h - products of data in GF(2^8): one set of functions for each kind of CPU, chosen when the
  * program starts.
  *
  * SPDX-License-Identifier: BSD-3-Clause

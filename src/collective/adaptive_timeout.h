@@ -1,5 +1,6 @@
 /*
- * adaptive_timeout.h - the state behind <longhaul/timeout.h>. Its memory is the caller's.
+ * adaptive_timeout.h - the state behind <longhaul/timeout.h>: median, margin, proposals. Its memory is the
+ * caller's.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,5 +1,6 @@
 /*
- * operation_digest.h - digests of buffers that should be the same on all ranks, and which of them differ.
+ * operation_digest.h - what ranks compare: names and signatures of operations, digests of buffers, notices of
+ * failures.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,5 +1,6 @@
 /*
- * operation_progress.h - what a rank may send, and which arrivals it may apply, by dependencies alone.
+ * operation_progress.h - an operation at one rank: parts, layout, pieces, and its progress by dependencies
+ * alone.
  *
  * A send waits until all receives of earlier steps into its blocks are applied. An arrival is applied (stored
  * or added) after all earlier receives of its blocks, in the order of the schedule: so sums are the same in

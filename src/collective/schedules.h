@@ -1,6 +1,5 @@
 /*
- * schedules.h - each rank sends to the next one only, and receives from the one before (SDR-RDMA,
- * appendix C).
+ * schedules.h - all schedules of collectives, and their table.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

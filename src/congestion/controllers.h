@@ -1,6 +1,5 @@
 /*
- * controllers.h - a model of the path, its bandwidth and shortest round trip, and sending by that model:
- * after draft-ietf-ccwg-bbr (version 3), with the deviations of docs/congestion.md.
+ * controllers.h - the controllers bbr, fixed, swift and timely.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

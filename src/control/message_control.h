@@ -1,5 +1,6 @@
 /*
- * message_control.h - hands control messages to the SDR layer.
+ * message_control.h - control of a connection: effects of its parts, keepalive, timing, aborts, messages of
+ * machines.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

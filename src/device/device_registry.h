@@ -1,5 +1,5 @@
 /*
- * device_registry.h - the fabrics of this process: those of this library, then those that were registered.
+ * device_registry.h - the fabrics of this process, and opening a device by its name.
  *
  * From any thread. A fabric that was seen once stays.
  *

@@ -1,6 +1,7 @@
 /*
- * eager_rx.h - small messages that arrived before their receive was posted, in bounded memory. Pure: the
- * caller gives the memory when it is first needed, and takes it back when nothing is held.
+ * eager_rx.h - small messages that arrive: carriers and acknowledgements, and messages held before their
+ * receive is posted. Pure: the caller gives the memory when it is first needed, and takes it back when
+ * nothing is held.
  *
  * A peer may send messages from `posted` on, the first without a receive, as long as they take EAGER_CELLS
  * cells at most, and a message takes one at least. What exceeds that is refused. Where receives choose their

@@ -1,5 +1,6 @@
 /*
- * fabric.h - the narrow interface to what moves packets: UDP sockets, verbs, or a simulated network.
+ * fabric.h - the narrow interface to what moves packets (UDP sockets, verbs, a simulated network), and checks
+ * of endpoints.
  *
  * A fabric offers unreliable one-packet writes with immediate. It has no order, no acknowledgement and no
  * memory of what it sent. Everything is batched and nothing blocks.

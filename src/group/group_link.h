@@ -4,10 +4,9 @@
  * all receive.
  *
  * Receives are posted ahead, always: whatever a peer sends has a place when it arrives, and needs no round
- * trip first. As many are posted as a round trip needs, those that were used last first: on a short path few
- * buffers are in turn, and stay in the cache. Messages say by their tags what they are
- * (group_messages.h), so operations
- * share a link in any order.
+ * trip first. As many are posted as a round trip needs, those that were used last first: on a short path
+ * few buffers are in turn, and stay in the cache. Messages say by their tags what they are
+ * (group_messages.h), so operations share a link in any order.
  *
  * All under the lock of the mesh.
  *

@@ -1,5 +1,5 @@
 /*
- * group_messages.h - the tags of a group's messages: which group, what, of which operation, which piece.
+ * group_messages.h - messages of a group: tags, what was sent, losses and buffers of bounded lanes.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

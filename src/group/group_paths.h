@@ -1,6 +1,6 @@
 /*
- * group_paths.h - what the members of a group know of the paths between them, and the order of ranks that
- * follows.
+ * group_paths.h - the measured paths between the members of a group, and the order of ranks and choice of
+ * schedules by them.
  *
  * At creation they agree on round trips, and on the rates and losses that their attributes name; after
  * lh_group_measure() on what was measured. All compute the same from the same rows.

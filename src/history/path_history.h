@@ -1,5 +1,6 @@
 /*
- * path_history.h - what connections and probes learned of paths, as text: one line a path, newest first.
+ * path_history.h - what connections and probes learned of paths: as text, one line a path, newest first, and
+ * in memory.
  *
  *   PEER LOCAL RATE RTT TIME
  *

@@ -1,6 +1,6 @@
 /*
- * group_frames.h - the frames over TCP by which the ranks of a group find each other at rank 0. Pure.
- * Integers big-endian.
+ * group_frames.h - the frames over TCP by which the ranks of a group find each other at rank 0, and proofs of
+ * the secret. Pure. Integers big-endian.
  *
  * Frame, 12 bytes and a body: magic 4 | version 1 | type 1 | zero 2 | body bytes 4
  *   HELLO      rank 4 | size 4 | 1 with a secret, else 0: 4 | nonce 16 | known 16 | job 64: first of a rank

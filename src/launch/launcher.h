@@ -1,6 +1,6 @@
 /*
- * launcher.h - what launchers tell a process by its environment: its rank, the number of ranks, where rank
- * 0 listens; and this library's own variables. Pure: the caller reads the variables.
+ * launcher.h - what launchers tell a process by its environment: rank, number of ranks, hosts, interfaces;
+ * and this library's own variables. Pure: the caller reads the variables.
  *
  * Rank and size are those of the first launcher in the table of launcher.c whose rank is set. Where rank 0
  * listens is MASTER_ADDR and MASTER_PORT. Without MASTER_ADDR: this host, when the launcher announces that

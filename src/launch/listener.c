@@ -1,7 +1,6 @@
 /*
  * listener.c - a listener runs the handshakes of its clients side by side, in a thread of its own: none
- * waits for
- * another. How far each may go is bounded:
+ * waits for another. How far each may go is bounded:
  *
  *   CLIENTS_MAX  clients are served. A full listener refuses one that admission.h names, else the newcomer;
  *                each costs a descriptor and 4 KiB

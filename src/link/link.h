@@ -1,6 +1,5 @@
 /*
- * link.h - link emulation: wraps any fabric at the sending side, so that its packets cross an emulated
- * link first.
+ * link.h - link emulation: wraps any fabric at the sending side; its packets cross an emulated link first.
  *
  * Protocol code cannot tell: it is a fabric like any other. Data and control pass the same bottleneck.
  * Payload is copied when it is taken, so the sender's buffer may be reused as on hardware. Deterministic

@@ -1,6 +1,6 @@
 /*
- * link_timeline.h - things that are due at some time, taken out in order of that time, ties in order of
- * creation.
+ * link_timeline.h - packets in time: a queue by arrival time, ties in order of creation, and the ring that
+ * stores them.
  *
  * Most packets of a link fall due in the order in which they were sent: those wait in a ring, at O(1). One
  * that is reordered (jitter, reordering, another speed) waits in a binary heap beside it. Taking looks at

@@ -1,5 +1,5 @@
 /*
- * bottleneck.h - what limited a sender, from where its time went. Pure.
+ * bottleneck.h - what limited a sender, from where its time went; warnings. Pure.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

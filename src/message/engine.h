@@ -1,6 +1,5 @@
 /*
- * engine.h - what the connections of an engine share: the SDR context of its device, the threads of coders,
- * the memory that users registered.
+ * engine.h - an engine: what its connections share, and what it remembers of paths.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

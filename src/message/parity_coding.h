@@ -1,5 +1,5 @@
 /*
- * parity_coding.h - computes what a scheme asks for: parity to be sent, lost chunks to be recovered.
+ * parity_coding.h - encoding and decoding for connections: jobs, threads, memory for parity.
  *
  * Jobs run on the engine's threads (attr.coders), so that the worker goes on injecting and receiving
  * meanwhile; without threads or memory, or when CODER_JOBS_MAX jobs wait, at once on the caller. Results

@@ -1,5 +1,5 @@
 /*
- * receive_buffer.h - where a message lies: in one place, or in several parts.
+ * receive_buffer.h - where a message lies, in one or several parts, and which bytes of it arrived.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

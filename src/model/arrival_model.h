@@ -1,5 +1,6 @@
 /*
- * arrival_model.h - which packets of a numbered row arrived, how often, and in which order.
+ * arrival_model.h - which packets of a numbered row arrived, how often, in which order; loss rates seen by
+ * that.
  *
  * Words of RFC 4737: a packet is *reordered* when one with a higher number arrived before it. Its *extent*
  * is how many arrivals lie between it and the first that overtook it (at least 1), its *late time* the time

@@ -1,5 +1,5 @@
 /*
- * loss_model.h - what a loss rate of packets means for chunks, independent or in bursts.
+ * loss_model.h - loss of packets and chunks, independent or in bursts: distributions, samples, confidence.
  *
  * Bursts are those of a link text (longhaul/link.h), Gilbert-Elliott with a bad state that loses every
  * packet: a packet after one that passed is lost with the chance `enter`, one after a lost one passes with

@@ -1,5 +1,5 @@
 /*
- * monte_carlo.h - many samples by several threads, the same for any number of them.
+ * monte_carlo.h - many samples by several threads, the same for any number of them; summaries of delays.
  *
  * The samples are cut into blocks, each with a generator of its own that depends on the seed and the
  * block's number only. Not pure: threads, and the scratch memory of each.

@@ -1,6 +1,6 @@
 /*
- * predictor.h - how the completion time of a scheme is predicted: one struct of functions for each scheme,
- * and what is common to all of them.
+ * predictor.h - how completion times are predicted: an entry for each scheme, and the parameters common to
+ * all.
  *
  * A *prediction* is one message on one path by one scheme, made ready. Its predictor keeps what it has
  * computed in `state`, which the caller owns: nothing is allocated. All times are seconds from the

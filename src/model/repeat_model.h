@@ -1,5 +1,6 @@
 /*
- * repeat_model.h - selective repeat: how long after its last chunk was first injected a message is whole.
+ * repeat_model.h - selective repeat: distribution and samples of the time from a chunk's last injection to
+ * the whole message.
  *
  * SDR-RDMA paper, section 4.2.2 and appendix A. Chunk i of M starts at i T_inj, each loss of it costs
  * O = RTO + T_inj: X_i = i T_inj + O (Y_i - 1), and the message takes max X_i. The unit of time here is
@@ -68,8 +69,7 @@ double model_repeat_quantile(const struct model_repeat *repeat, double chunks, d
 /* ---- repeat sampler -------------------------------------------------------------------------------- */
 
 /*
- * Completion times of selective repeat, one after another, by drawing only
- * what is lost.
+ * Completion times of selective repeat, one after another, by drawing only what is lost.
  */
 
 /* Excess over M T_inj in T_inj. From the last chunk backwards: the later a chunk started, the

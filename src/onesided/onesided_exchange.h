@@ -1,7 +1,6 @@
 /*
- * onesided_exchange.h - how the two sides of a connection learn the blobs of their inner connections,
- * which serve
- * one-sided operations. Pure.
+ * onesided_exchange.h - one-sided operations: exchange of the sub-connections' blobs, and regions by key.
+ * Pure.
  *
  * A side opens its inner connection when its user exposes memory or starts an operation, and sends the
  * blob until the peer has it. A peer that has not opened its own keeps the blob for later, and answers

@@ -393,8 +393,8 @@ static int run(const struct lh_plan_collective_question *question, const struct 
     return 0;
 }
 
-/* Keeps the better. One late block delays all: what is best for a block in
- * the mean may not be so for many of them, of which one in a thousand collectives may be late. */
+/* Keeps the better. One late block delays all: what is best for a block in the mean may not be so for many
+ * of them, of which one in a thousand collectives may be late. */
 static int try_choice(const struct lh_plan_collective_question *question,
                       const struct choose_question *made, const struct choice *choice,
                       struct scratch *scratch, struct candidate *best)

@@ -1,5 +1,5 @@
 /*
- * planner.h - the planner, for its other parts.
+ * planner.h - the planner and its list of candidates.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,5 +1,5 @@
 /*
- * probe_measure.h - what the measurements of a probe share, on the side that measures.
+ * probe_measure.h - the measurements of a probe: round trip, MTU, loss, rate; its client.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,5 +1,5 @@
 /*
- * probe_messages.h - messages between the two sides of a probe, over TCP. Pure but for its error texts.
+ * probe_messages.h - a probe's messages over TCP and its packets.
  *
  * Frame, all integers big-endian: magic 4 | version 1 | type 1 | numbers 2 | text bytes 2 | zero 2, then
  * that many numbers of 8 bytes, then the text. Each type has a fixed count of numbers, each number a range:

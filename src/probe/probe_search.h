@@ -1,5 +1,5 @@
 /*
- * probe_search.h - which sizes to try next, to find the largest packet that passes.
+ * probe_search.h - searches of a probe: largest packet that passes, rate, schedule of packets.
  *
  * Several sizes are tried at once, so that a long path costs few round trips: first the MTUs that links
  * have, then sizes spread evenly over what is left. What passed, passed: the answer is always a size that

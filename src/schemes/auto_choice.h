@@ -1,5 +1,5 @@
 /*
- * auto_choice.h - `auto`: which scheme a message comes by, asked of the model, remembered by size.
+ * auto_choice.h - `auto`: the scheme of each message by the model, remembered by size; its parameters.
  *
  * Each answer is at hand: for sizes that were asked before it is looked up. A new size gets the answer of
  * the nearest one that is known, at first the plainest scheme; a *job* weighs the candidates meanwhile, one

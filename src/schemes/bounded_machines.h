@@ -1,7 +1,6 @@
 /*
- * bounded_machines.h - the sender's machine of bounded completion: each chunk once, then its parity, then
- * END.
- * Nothing is sent again.
+ * bounded_machines.h - the machines of bounded completion: each chunk once, then its parity, then END.
+ * Nothing is retransmitted.
  *
  * One that is withdrawn ends with what was injected: END says so.
  *

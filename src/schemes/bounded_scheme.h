@@ -1,5 +1,5 @@
 /*
- * bounded_scheme.h - bounded completion in the table of schemes.
+ * bounded_scheme.h - bounded completion in the table of schemes, and the model of its missing chunks.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,5 +1,5 @@
 /*
- * ec_arrival_model.h - how much parity a message waits for.
+ * ec_arrival_model.h - the time until enough rows of a message have arrived, and its rounds of requests.
  *
  * All data is sent first, then the parity of block after block; in a block row 0 of all its submessages,
  * row 1 and so on. The message is complete with the first chunk that makes each submessage decodable:

@@ -1,5 +1,6 @@
 /*
- * ec_layout.h - which chunks of a message form a submessage, and where its parity stands.
+ * ec_layout.h - parameters of erasure codes, and which chunks of a message form a submessage with which
+ * parity.
  *
  * The message is cut into blocks of spread * k chunks; the last may be shorter. A block of n chunks has
  * G = ceil(n / k) groups (submessages), and chunk j of the block is position j / G of its group j mod G. So

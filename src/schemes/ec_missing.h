@@ -1,5 +1,5 @@
 /*
- * ec_missing.h - what the submessages of a message lack when all chunks were sent once.
+ * ec_missing.h - the chunks that submessages miss after each chunk was sent once: distribution and samples.
  *
  * A message of M chunks is ceil(M / k) submessages whose sizes differ by at most one. Each has `rows`
  * chunks of parity: m, but at most one more than data (mds) or as many (xor); a message of one chunk is
@@ -57,8 +57,7 @@ double ec_missing_slope(const struct ec_missing *missing, double w);
 /* ---- missing sampler ------------------------------------------------------------------------------- */
 
 /*
- * What a message lacks when all chunks were sent once, by drawing only
- * losses.
+ * What a message lacks when all chunks were sent once, by drawing only losses.
  */
 
 struct ec_missing_sample {

@@ -19,8 +19,7 @@ extern const struct scheme_entry ec_xor_entry;
 /* ---- predictor ------------------------------------------------------------------------------------- */
 
 /*
- * How long a message takes by an erasure code: by the paper's timing, or by
- * that of Longhaul's machines.
+ * How long a message takes by an erasure code: by the paper's timing, or by that of Longhaul's machines.
  */
 
 extern const struct model_predictor ec_predictor;

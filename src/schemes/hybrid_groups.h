@@ -1,5 +1,6 @@
 /*
- * hybrid_groups.h - what a sender knows of its submessages, and what each still needs.
+ * hybrid_groups.h - the submessages of the hybrid scheme at its sender: parameters, strength, missing rows,
+ * encodings.
  *
  * A submessage of n data chunks can be decoded once any n of its data and parity rows have arrived.
  * `needed` is n less what has arrived; in flight are its chunks and rows that were injected and not

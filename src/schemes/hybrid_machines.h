@@ -1,5 +1,5 @@
 /*
- * hybrid_machines.h - the sending machine of the hybrid scheme.
+ * hybrid_machines.h - the machines of the hybrid scheme.
  *
  * While data is to be injected, of this transfer or of those behind it, it is that of sr-nack: what the
  * receiver reports lost is retransmitted first. When nothing else is left, it covers what has not been

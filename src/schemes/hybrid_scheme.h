@@ -1,5 +1,5 @@
 /*
- * hybrid_scheme.h - the hybrid of repeats and parity in the table of schemes.
+ * hybrid_scheme.h - the hybrid of retransmission and parity in the table of schemes.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

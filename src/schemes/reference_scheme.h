@@ -1,7 +1,5 @@
 /*
- * reference_scheme.h - what only the model knows, in the table of schemes: the bound of all schemes, and
- * what NICs
- * do.
+ * reference_scheme.h - schemes of the model alone: the bound of all schemes, and go-back-N as NICs do it.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

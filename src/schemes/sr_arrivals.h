@@ -1,6 +1,6 @@
 /*
- * sr_arrivals.h - the receiver's own copy of the chunk bitmap, as bits, brought up to date at the cost of
- * what changed.
+ * sr_arrivals.h - what a receiver of selective repeat knows: arrived chunks, settled MARKs, gaps to report,
+ * answers.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

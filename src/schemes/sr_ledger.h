@@ -1,5 +1,6 @@
 /*
- * sr_ledger.h - what a sender knows of each chunk: never injected, on its way, lost, or acknowledged.
+ * sr_ledger.h - what a sender of selective repeat knows of each chunk (not injected, in flight, lost,
+ * acknowledged), and its timeouts.
  *
  * Chunks are injected for the first time in order, so `sent_through` tells the first group. A lost chunk
  * becomes one on its way when it is taken for injection again. Each injection leaves a stamp on its chunks;

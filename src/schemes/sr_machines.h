@@ -1,5 +1,5 @@
 /*
- * sr_machines.h - the sending machine of selective repeat, for sr-rto and sr-nack.
+ * sr_machines.h - the machines of sr-rto and sr-nack.
  *
  * It injects what is lost, lowest first, then what was never sent. The two schemes differ in how they learn
  * of a loss: sr-rto by its own timeouts (sr_ledger.h), sr-nack from the receiver's reports (sr_ledger.h).

@@ -1,5 +1,5 @@
 /*
- * sr_timers.h - the spans that selective repeat waits, all of them multiples of the measured round trip.
+ * sr_timers.h - timers of selective repeat, all of them multiples of the measured round trip.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

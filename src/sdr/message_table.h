@@ -1,6 +1,6 @@
 /*
- * message_table.h - the receiving half of a QP: slots, generations, packet bitmaps folded into chunk
- * bitmaps.
+ * message_table.h - the receiving half of a QP: slots, generations, packet bitmaps folded into chunk bitmaps,
+ * ends of messages.
  *
  * Pure. Workers hand in arrivals, in parallel when they are of different channels; opening and closing a
  * slot is serialised with all of them by the caller. (SDR-RDMA paper, sections 3.2.1, 3.3.2 and 3.4.2.)

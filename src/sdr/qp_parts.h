@@ -1,6 +1,5 @@
 /*
- * qp_parts.h - a QP's controller: its start, reports of the peer and to it, its time; and the length of its
- * packets, by what the path takes.
+ * qp_parts.h - the parts of a QP: its controller, the path's MTU, control messages, rounds of its channels.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,7 +1,5 @@
 /*
- * qp_path.h - what a QP knows of the path to its peer: liveness, round trip from echoed times, silence,
- * when to
- * ping. Pure.
+ * qp_path.h - what a QP knows of the path to its peer: plan, liveness, round trips, MTU. Pure.
  *
  * A peer's address comes from its blob, unauthenticated. So the address is challenged: until a
  * stamp that went there, and nowhere else, is echoed, nothing goes there but pings, and a pong for each ping

@@ -1,6 +1,6 @@
 /*
- * rate_control.h - what a queue pair may send now: its controller's decisions, what is in flight, the
- * pace, and what the peer's sockets hold. Pure.
+ * rate_control.h - what a QP may send now: decisions of its controller, packets in flight, pace, credits,
+ * shares of an engine's rate. Pure.
  *
  * Without control (a controller that takes no feedback) only the pace counts.
  *
@@ -175,9 +175,9 @@ struct rate_path {
 
 /* No control: at that pace; 0: none. */
 void rate_control_init(struct rate_control *rate, uint64_t rate_bps, uint32_t mtu_bytes);
-/* The controller's decisions are followed from rate_control_start() on; nothing may leave before. `state` has
- * controller->state_bytes, aligned to 64; `ring` RATE_FLIGHT_ENTRIES,
- * or none: then flight_move() comes before the first packet. */
+/* The controller's decisions are followed from rate_control_start() on; nothing may leave before. `state`
+ * has controller->state_bytes, aligned to 64; `ring` RATE_FLIGHT_ENTRIES, or none: then flight_move() comes
+ * before the first packet. */
 void rate_control_init_controlled(struct rate_control *rate, const struct lh_congestion *controller,
                                   void *state, struct flight_entry *ring);
 /* receiver_bytes: payload of full packets that one of the peer's sockets holds; 0: no limit. */

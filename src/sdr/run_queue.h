@@ -1,6 +1,6 @@
 /*
- * run_queue.h - what a worker has to serve: entries that are ready, in the order in which they became so, and
- * those that are due. One that is neither costs nothing.
+ * run_queue.h - what a worker serves: ready entries in turns, and entries with timers; the order of channels,
+ * and their gates. Other entries cost nothing.
  *
  * Any thread marks an entry as ready; the rest is its worker's, or of whoever holds that worker's gate.
  *
@@ -75,8 +75,8 @@ enum run_ready {
     RUN_MARKED,
 };
 
-/* A QP, as one worker sees it. Zeroed: it belongs to no queue. Not in a
- * cache line with what another worker writes: other threads mark it while its worker serves the next. */
+/* A QP, as one worker sees it. Zeroed: it belongs to no queue. Not in a cache line with what another worker
+ * writes: other threads mark it while its worker serves the next. */
 struct run_entry {
     struct due due;   /* first, so that it tells its entry */
     struct turn turn; /* its worker's */

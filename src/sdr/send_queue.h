@@ -1,5 +1,6 @@
 /*
- * send_queue.h - what a QP has to inject: sends, cut into packets, striped over channels. Pure.
+ * send_queue.h - what a QP has to inject: sends, cut into packets and striped over channels; clear-to-sends.
+ * Pure.
  *
  * A send is posted as a range of packets. Each channel has a queue of ranges and injects those packets of
  * each that travel on it (fabric_channel_of). One thread at a time posts; each channel's consumer runs in

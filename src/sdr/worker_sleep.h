@@ -1,13 +1,12 @@
 /*
- * worker_sleep.h - the descriptors that a worker waits for, of all its QPs: an epoll set.
+ * worker_sleep.h - how a worker sleeps and wakes: watched descriptors, coalescing, spinning; and the
+ * keepalive groups of QPs.
  *
  * What is reported is registered, whoever it belongs to: an entry may be removed only under the gate under
  * which reports are read (sdr_worker.h). Descriptors that several QPs have in common are registered for
- * one, who
- * reads for all.
+ * one, who reads for all.
  *
- * Beside them are descriptors of the layers above, each with a function that is called when it is ready
- *.
+ * Beside them are descriptors of the layers above, each with a function that is called when it is ready.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -170,15 +169,15 @@ uint32_t keepalive_table_answer(struct keepalive_table *table, const struct keep
 void keepalive_table_on_alive(struct keepalive_table *table, const struct keepalive_member *self,
                               const uint32_t *tokens, uint32_t count, lh_time now);
 
-/* ---- rest ------------------------------------------------------------------------------------------ */
+/* ---- coalescing -------------------------------------------------------------------------------------- */
 
 /*
  * How long a worker leaves a QP's packets in the sockets, to read many at once. Pure.
  *
- * On a long path packets come one by one, evenly spaced. Whoever reads each when it comes does nothing else,
- * for nothing: a small part of the round trip later is as good. On a short path it is not, and there is no
- * rest, nor for the first packets, whose spacing shows the path's rate. What arrives meanwhile must be little
- * against the buffer.
+ * On a long path packets arrive one by one, evenly spaced. A worker that reads each on arrival does nothing
+ * else, without a gain: a small part of the round trip later is as good. On a short path it is not, so there
+ * packets are read at once; so are the first packets, whose spacing shows the path's rate. What arrives
+ * meanwhile must be little compared with the buffer.
  */
 
 #define COALESCE_RTT_SHARE    256u
@@ -195,7 +194,7 @@ struct coalesce {
 };
 
 /* packets: that arrived in all; rtt_ns: the shortest, 0: unknown; buffer_packets: that the sockets hold.
- * 0: no rest. */
+ * 0: read at once. */
 static inline lh_time coalesce_span(struct coalesce *coalesce, uint64_t packets, lh_time rtt_ns,
                                     uint64_t buffer_packets, lh_time now)
 {
@@ -211,7 +210,7 @@ static inline lh_time coalesce_span(struct coalesce *coalesce, uint64_t packets,
 
 #define COALESCE_RECENT_NS (10 * LH_NS_PER_MS)
 
-/* The rests of a worker's QPs. Those that were idle lately have no say. */
+/* The intervals of a worker's QPs. QPs that were idle lately do not count. */
 struct coalesce_recent {
     lh_time since_ns;
     lh_time min_ns;    /* of those that were busy since; LH_TIME_NEVER: none was */
@@ -232,14 +231,14 @@ static inline void coalesce_recent_pass(struct coalesce_recent *lately, lh_time 
     lately->since_ns = now;
 }
 
-/* A QP that allows that rest was busy. */
+/* A QP that allows that interval was busy. */
 static inline void coalesce_on_busy(struct coalesce_recent *lately, lh_time coalesce_ns, lh_time now)
 {
     coalesce_recent_pass(lately, now);
     lately->min_ns = lh_min(lately->min_ns, coalesce_ns);
 }
 
-/* What all of them allow. 0: no rest. */
+/* The interval that all of them allow. 0: read at once. */
 static inline lh_time coalesce_of_all(struct coalesce_recent *lately, lh_time now)
 {
     coalesce_recent_pass(lately, now);

@@ -1,6 +1,6 @@
 /*
- * store.h - memory that the connections of an engine take when they need it and give back when they are idle:
- * all of it is counted, and bounded by the engine's limit.
+ * store.h - memory of an engine's connections, taken on demand and returned when idle, counted and bounded;
+ * rings in it.
  *
  * A connection has a store of its own, a part of its engine's: what it takes is counted in both.
  *

@@ -1,6 +1,6 @@
 /*
- * control_messages.h - the control messages of an SDR queue pair: layout, encode, decode. All integers
- * big-endian.
+ * control_messages.h - the control messages of an SDR QP and of a transfer: layout, encode, decode. All
+ * integers big-endian.
  *
  * They travel as UC SEND Only packets to the control QP of the peer. Each may be lost, doubled, late or
  * forged: decoding checks version, type and exact length, and the reader checks the token.

@@ -1,7 +1,7 @@
 /*
- * eager_packets.h - small messages that need no clear-to-send: carriers and their acknowledgements. All
- * integers big-endian. They travel as CONTROL_UPPER (control_messages.h), beside the messages of
- * transfer.h.
+ * eager_packets.h - small messages without a clear-to-send, and headers of one-sided operations: layout,
+ * encode, decode. All integers big-endian. They travel as CONTROL_UPPER (control_messages.h), beside the
+ * messages of transfer.h.
  *
  *   kind 1 (7) | flags 1 | runs 1 | zero 1 | carrier 4
  *   with EAGER_HAS_ACK:     newest 4 | received 4 | base 4 | posted 4 | runs x 2: state 2, messages 14 bits

@@ -1,5 +1,5 @@
 /*
- * roce_packet.h - the RoCEv2 UC packet: BTH, RETH, immediate; constants and one encoder and decoder.
+ * roce_packet.h - the RoCEv2 UC packet: BTH, RETH, immediate, iCRC; constants, encoder and decoder.
  *
  * A packet is UDP / BTH 12 / [RETH 16] / [ImmDt 4] / payload padded to 4 / iCRC 4, big-endian save the iCRC
  * (InfiniBand Architecture Specification, Annex A17 and chapter 9). We send ONLY packets: each one carries

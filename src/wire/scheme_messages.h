@@ -1,6 +1,5 @@
 /*
- * scheme_messages.h - the two messages of selective repeat: MARK to the receiver, ACK to the sender.
- * Big-endian.
+ * scheme_messages.h - messages of the schemes' machines: MARK, ACK, requests, lengths. Big-endian.
  *
  * MARK, 12 bytes: kind 1 | flags 1 | zero 2 | mark 4 | sent_through 4
  * ACK, 24 bytes and the bitmap: kind 1 | flags 1 | words 2 | mark 4 | cumulative 4 | base 4 | horizon 4 |

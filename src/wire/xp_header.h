@@ -1,7 +1,6 @@
 /*
- * xp_header.h - the packet of the XP transport (OptiNIC paper, section 3.1): each one says by itself
- * which message
- * it is of, and where its payload goes.
+ * xp_header.h - the packet of the XP transport (OptiNIC paper, section 3.1): each one says by itself which
+ * message it is of, and where its payload goes.
  *
  * A packet is UDP / BTH 12 / XPETH 28 / payload padded to 4 / iCRC 4, big-endian save the iCRC. The BTH is
  * that of RoCEv2 with an opcode of the range that is left to manufacturers, and has the message's wqe_seq

@@ -1,7 +1,6 @@
 /*
  * xp_pacing.h - a queue pair's rate by DCQCN, in 32 bytes: what congestion/dcqcn.h keeps in 80, packed
- * between
- * events.
+ * between events.
  *
  * Rates are in kbit/s and times in units of 8 ns (of pacing: of 1 ns), both in 32 bits. No time of DCQCN
  * lies further ahead than its longest interval, and none of pacing further than a packet takes; so one that

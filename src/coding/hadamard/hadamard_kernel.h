@@ -1,7 +1,6 @@
 /*
- * hadamard_kernel.h - the transform of a group of blocks: one set of functions for each kind of CPU,
- * chosen when the
- * program starts.
+ * hadamard_kernel.h - the transform of a group of blocks: one set of functions for each kind of CPU, chosen
+ * when the program starts.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

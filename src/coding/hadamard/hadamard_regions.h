@@ -1,7 +1,6 @@
 /*
- * hadamard_regions.h - how a tensor is cut into tiles: whole ones first, then smaller ones, then blocks
- * of few
- * elements.
+ * hadamard_regions.h - how a tensor is cut into tiles: whole ones first, then smaller ones, then blocks of
+ * few elements.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

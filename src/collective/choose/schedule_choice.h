@@ -1,7 +1,6 @@
 /*
- * schedule_choice.h - which schedule, and blocks of which size, suit a collective: those of the table
- * that take the
- * least time by flow_time.h.
+ * schedule_choice.h - choice of schedule and block size for a collective by its predicted time on measured
+ * paths.
  *
  * A function of the question alone. Ranks that see different paths, or compute on different processors, take
  * one rank's choice.

@@ -1,5 +1,5 @@
 /*
- * udp_address.h - a local or peer IP address: text to socket address and back.
+ * udp_address.h - IP addresses: text to socket address and back; the list of devices.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

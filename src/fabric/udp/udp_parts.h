@@ -1,7 +1,6 @@
 /*
- * udp_parts.h - the sockets that several endpoints share: the front, with control messages and the data
- * packets
- * of RoCE hardware, and the shared data sockets.
+ * udp_parts.h - the parts of the udp fabric: ports with their sockets, connecting, sending, CNPs, punching,
+ * receiving.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,5 +1,5 @@
 /*
- * udp_queues.h - packets that somebody else read for an endpoint, and that wait for their owner.
+ * udp_queues.h - queues of the udp fabric: packets read for other endpoints, socket slots, QPNs, prefixes.
  *
  * One writer at a time (the reader of the shared sockets holds the fabric's lock) puts packets into all
  * inboxes of a fabric; each inbox has one reader, its owner; no lock between them. Raw copies: the reader

@@ -1,5 +1,5 @@
 /*
- * udp_socket.h - making UDP sockets from which RoCE packets can be sent, and asking the kernel about paths.
+ * udp_socket.h - UDP sockets for RoCE packets, their filters, and what the kernel knows of paths.
  *
  * No socket here is ever connected for traffic: on IPv4 a connected socket takes its IP IDs from a random
  * base that the process cannot see, and the ID enters the iCRC. An unconnected one with IP_PMTUDISC_PROBE

@@ -5,11 +5,10 @@
  * it and arrive at it, told apart by QPN. The port has one socket that is shared by all, and direct ones,
  * each of which belongs to one channel of one endpoint at a time; the kernel sorts by QPN (udp_socket.h). A
  * direct socket is read by its owner; what comes to the shared one is put into inboxes. Which channels have
- * a direct socket changes with what they do (udp_port.c), and no peer sees it. One socket more for the whole
- * fabric, the front, is bound to the RoCE port (4791) when that is free: control datagrams of all endpoints
- * come there, and so do the data packets of RoCE hardware, which knows no other port. See udp_tx.c,
- * udp_rx.c and
- * demux.c.
+ * a direct socket changes with what they do (udp_port.c), and no peer sees it. One socket more for the
+ * whole fabric, the front, is bound to the RoCE port (4791) when that is free: control datagrams of all
+ * endpoints come there, and so do the data packets of RoCE hardware, which knows no other port. See
+ * udp_tx.c, udp_rx.c and demux.c.
  *
  * Threads: everything in udp_channel, and in the direct socket that it has, belongs to the thread that holds
  * the channel; fields behind udp_fabric.lock are marked.

@@ -1,5 +1,5 @@
 /*
- * verbs_device.h - opens the device, port and address of a name.
+ * verbs_device.h - devices of the verbs fabric: names, ports, addresses, registered memory.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

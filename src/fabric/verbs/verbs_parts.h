@@ -1,5 +1,5 @@
 /*
- * verbs_parts.h - receives data packets.
+ * verbs_parts.h - the parts of the verbs fabric: sending, receiving, control, endpoints.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

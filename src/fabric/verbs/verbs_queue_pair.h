@@ -1,5 +1,5 @@
 /*
- * verbs_queue_pair.h - uC queue pairs: creation, and their states.
+ * verbs_queue_pair.h - UC queue pairs of an endpoint: creation, states, completions, failures.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

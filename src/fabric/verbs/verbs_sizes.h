@@ -1,5 +1,5 @@
 /*
- * verbs_sizes.h - how deep the queues of an endpoint are, so that none can overflow. Pure.
+ * verbs_sizes.h - sizes and names of the verbs fabric: depth of queues so that none can overflow, GIDs. Pure.
  *
  * A completion queue that overflows is the end of its queue pairs, so it has room for a completion of each
  * receive that is posted, and for each send in flight (in an error all of them complete, signalled or not).

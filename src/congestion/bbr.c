@@ -16,6 +16,8 @@
  *              amount that depends little on the share. Each such cycle makes the shares more equal, and each
  *              shows the shortest round trip. When this flow has yielded and the queue does not get empty,
  *              the others are of another kind: it does as it does alone, until the queue gets much shorter.
+ *   loss-test  three quarters of what was delivered, when packets are lost without a queue: is as much lost
+ *              at that rate, it is the path's own and costs the rate nothing; else a policer drops them.
  *   probe-rtt  half a window for two round trips, when the shortest round trip was not seen for 200 of them.
  * No state has a timer: all end by what arrives. A cycle is from one `up` to the next.
  *
@@ -33,6 +35,7 @@
 
 #define REMEMBERED_MAX_NS (24 * 3600 * LH_NS_PER_S)
 #define RATE_MIN_BPS      8e3
+#define RATE_MIN_RTT      10e6 /* a slow path need not be a long one */
 
 #define STARTUP_GAIN   2.77 /* the draft's */
 #define STARTUP_GROWTH 16   /* in flight at most, of what has arrived: a train may come all at once */
@@ -48,7 +51,6 @@
 #define SHARED_ROUNDS  2 /* likewise, up to one more */
 #define RTT_MIN_ROUNDS 200
 
-#define ROUND_PACKETS  16          /* fewer in a round trip say nothing about loss */
 #define PATH_LIMITS    0.8         /* delivered, of what was sent */
 #define SLOWER         0.7         /* delivered, of the estimate: the path became slower */
 #define MUCH_SLOWER    0.6         /* likewise */
@@ -58,16 +60,29 @@
 #define FELL_ROUNDS    40          /* others that start meanwhile are no slower path */
 #define SHARED_RTT     0.08        /* shortest round trip of a cycle, above the shortest ever */
 #define SHARED_PACKETS 4           /* and their time more */
-#define QUEUE_RTT      (17.0 / 16) /* with a shorter round trip, loss is no sign of a queue */
-#define QUEUE_LOSS     0.015       /* above the random loss, with a queue */
-#define POLICER_LOSS   0.1         /* is congestion even without */
-#define RANDOM_LOSS    0.05        /* more is not learned as random */
+#define QUEUE_DELAY    (1.0 / 16) /* delay units; with less, loss is no sign of a queue */
+#define EXCESS_LOSS    0.015      /* above the random loss: is congestion with a queue, and tested without */
+#define EXCESS_PACKETS 4          /* and deviations, where no queue confirms it */
 #define MARKED         0.02
 #define UNTIMED_SHARE  2 /* of the queue, forgotten with each report that times nothing: a clock was set */
 #define HOST_RTT_NS    1e6  /* delays are measured in units of at least that: hosts do not always run */
 #define PACE_TOLERANCE 1.25 /* of a delivery rate, above the pace */
 #define SHARED_CUT     0.85 /* of what was delivered: so that the queue gets shorter */
 #define CUT_MAX        0.7
+
+/* Loss without a queue: is it the path's own, or that of a policer? See on_loss(). */
+#define LOSS_PACKETS   32   /* fewer say nothing */
+#define LOSS_SAMPLE    1024 /* after which what was before counts half */
+#define LOSS_UNTESTED  0.01 /* more is not taken for random without a test */
+#define TEST_GAIN      0.75 /* of what was delivered */
+#define TEST_LOST      8    /* packets, if the loss is the path's own */
+#define TEST_OWN       0.5  /* of the loss at the higher rate; less: it depends on the rate */
+#define TEST_ROUNDS    32   /* at most */
+#define TEST_AGAIN     4    /* rounds */
+#define POLICED_ROUNDS 32   /* until the next probe, which empties the bucket and then loses packets, */
+#define POLICED_NS     100e6 /* and that time on short paths; */
+#define POLICED_LONGER 16   /* twice as long each time, up to so much: */
+#define POLICED_SAME   1.25 /* the rate that was found before, about */
 
 /* A short queue: this flow alone makes it drop packets. */
 #define SHORT_QUEUE     0.4  /* delay units, see delay_unit() */
@@ -108,7 +123,13 @@ enum bbr_state {
     BBR_UP,
     BBR_DOWN,
     BBR_PROBE_RTT,
-    BBR_SHARE
+    BBR_SHARE,
+    BBR_LOSS_TEST
+};
+
+struct bbr_loss {
+    double arrived, lost; /* bytes, */
+    double ns;            /* in that time */
 };
 
 /* Rates in bit/s, times in nanoseconds. */
@@ -127,6 +148,16 @@ struct bbr {
     uint64_t rtt_min_round;   /* when it was seen last */
     double rtt;               /* of the last feedback */
     double loss;              /* at random, smoothed */
+    double loss_tested;       /* what the last test has found to be the path's own */
+    struct bbr_loss cruised;  /* without a queue, since the last test */
+    struct bbr_loss test;     /* of the test that runs: */
+    double test_bw;           /* what was delivered before it */
+    uint64_t test_round;      /* when the last one ended */
+    double policed_bw;        /* of the policer that was found last; 0: none */
+    bool policed;             /* it is there, without doubt */
+    double policed_longer;
+    uint64_t policed_round;
+    lh_time policed_ns;
     double queue;             /* shortest queueing delay of the last round trip */
     /* Totals at the start: of the connection, or of another path. */
     bool counted;
@@ -137,10 +168,12 @@ struct bbr {
     uint32_t slow_spacings; /* in a row */
     /* This round trip. */
     uint64_t rounds, round_end_bytes;
+    lh_time round_ns; /* when it began */
     uint64_t round_arrived, round_lost, round_marked;
     double round_rtt_min, round_bw;
     double pace, pace_before; /* the highest pace of this round trip and of the one before */
-    bool round_full;          /* has a sample that the application did not limit */
+    bool round_full;          /* has a sample that the application did not limit, */
+    bool round_limited;       /* or one that it did */
     /* This state, this cycle. */
     lh_time state_ns;
     uint64_t state_round, cruise_rounds, cut_round;
@@ -303,12 +336,15 @@ static void on_rate(struct bbr *b, const struct lh_congestion_feedback *f)
         on_remaining_train(b, rate);
         return;
     }
+    b->round_limited |= f->rate_is_limited;
     if (rate > b->round_bw)
         b->round_bw = rate;
     if (!limited && rate > 0)
         b->round_full = true;
     if (b->state == BBR_SHARE) /* grows by its own rule */
         return;
+    if (b->policed)
+        rate = fmin(rate, b->policed_bw);
     if (rate > b->bw_now && (!limited || rate > b->bw))
         b->bw_now = rate;
     b->bw = b->bw_now > b->bw_before ? b->bw_now : b->bw_before;
@@ -343,21 +379,153 @@ static bool is_marked(const struct bbr *b, double share)
     return (double)b->round_marked > share * (double)b->round_arrived;
 }
 
+static bool has_queue(const struct bbr *b)
+{
+    return b->rtt_min > 0 && b->rtt > b->rtt_min + QUEUE_DELAY * delay_unit(b);
+}
+
+/* More than chance makes of the random loss. */
+static bool is_excess(const struct bbr *b, const struct bbr_loss *loss)
+{
+    double packets = (loss->arrived + loss->lost) / b->mtu;
+    double random = b->loss * packets;
+    return loss->lost / b->mtu > random + EXCESS_LOSS * packets + EXCESS_PACKETS * (1 + sqrt(random));
+}
+
 /* Of the round trip that ends. Random loss is no congestion: loss counts with a sign of a queue only. */
 static bool congested(struct bbr *b)
 {
     double all = (double)(b->round_arrived + b->round_lost);
     if (all == 0)
         return false;
-    double loss = (double)b->round_lost / all;
     bool marked = is_marked(b, b->state == BBR_SHARE ? SHARE_MARKED : MARKED);
-    bool queue = b->rtt_min > 0 && b->rtt > QUEUE_RTT * b->rtt_min;
-    bool lost = queue ? loss > b->loss + QUEUE_LOSS : loss > POLICER_LOSS && all > ROUND_PACKETS * b->mtu;
-    if (queue && exceeds_random(b, all))
+    if (!has_queue(b))
+        return marked;
+    if (exceeds_random(b, all))
         on_full_queue(b);
-    if (!queue && loss < RANDOM_LOSS && b->round_lost + b->round_arrived > 8 * b->mtu)
-        b->loss += (loss - b->loss) / 8;
-    return marked || lost;
+    double random = b->loss * all / b->mtu;
+    double least = random + EXCESS_LOSS * all / b->mtu + 2 * sqrt(random);
+    return marked || (double)b->round_lost / b->mtu > least;
+}
+
+/* ---- loss without a queue ---------------------------------------------------------------------------- */
+
+static double share_of(const struct bbr_loss *loss)
+{
+    double all = loss->arrived + loss->lost;
+    return all > 0 ? loss->lost / all : 0;
+}
+
+static double packets_of(const struct bbr *b, const struct bbr_loss *loss)
+{
+    return (loss->arrived + loss->lost) / b->mtu;
+}
+
+static double delivered_bps(const struct bbr_loss *loss)
+{
+    return loss->arrived * 8e9 / (loss->ns + 1);
+}
+
+/* The round trip that ends. */
+static struct bbr_loss this_round(const struct bbr *b, lh_time now)
+{
+    return (struct bbr_loss){(double)b->round_arrived, (double)b->round_lost, (double)(now - b->round_ns)};
+}
+
+static void add_round(const struct bbr *b, struct bbr_loss *loss, const struct bbr_loss *round)
+{
+    double keep = packets_of(b, loss) > LOSS_SAMPLE ? 0.5 : 1;
+    loss->arrived = keep * loss->arrived + round->arrived;
+    loss->lost = keep * loss->lost + round->lost;
+    loss->ns = keep * loss->ns + round->ns;
+}
+
+/* A probe would empty its bucket, and then lose packets. */
+static void set_policed(struct bbr *b, double bw, lh_time now)
+{
+    set_bw(b, fmin(b->bw, bw));
+    bool same = b->bw < POLICED_SAME * b->policed_bw && b->policed_bw < POLICED_SAME * b->bw;
+    b->policed_longer = same ? fmin(2 * b->policed_longer, POLICED_LONGER) : 1;
+    b->policed_bw = b->bw;
+    b->policed = true;
+    b->policed_round = b->rounds;
+    b->policed_ns = now;
+}
+
+static void check_policed(struct bbr *b, lh_time now)
+{
+    if ((double)(b->rounds - b->policed_round) > b->policed_longer * POLICED_ROUNDS &&
+        (double)(now - b->policed_ns) > b->policed_longer * POLICED_NS)
+        b->policed = false;
+}
+
+/* As much is lost as at the higher rate, or not. */
+static void end_test(struct bbr *b, lh_time now)
+{
+    double before = share_of(&b->cruised), lower = share_of(&b->test);
+    if (lower <= TEST_OWN * before)
+        set_policed(b, b->test_bw, now);
+    b->loss = b->loss_tested = lower;
+    b->cruised = (struct bbr_loss){0};
+    b->test_round = b->rounds;
+    enter(b, BBR_CRUISE, now);
+}
+
+static void start_test(struct bbr *b, const struct bbr_loss *round, lh_time now)
+{
+    bool says = packets_of(b, round) >= LOSS_PACKETS;
+    b->test_bw = fmin(b->bw, delivered_bps(says ? round : &b->cruised));
+    b->test = (struct bbr_loss){0};
+    enter(b, BBR_LOSS_TEST, now);
+}
+
+static void on_test_round(struct bbr *b, const struct bbr_loss *round, lh_time now)
+{
+    if (b->rounds <= b->state_round + 2) /* of what was sent before */
+        return;
+    b->test.arrived += round->arrived;
+    b->test.lost += round->lost;
+    double packets = packets_of(b, &b->test);
+    bool enough = packets >= LOSS_PACKETS && packets * share_of(&b->cruised) >= TEST_LOST;
+    if (enough || b->rounds > b->state_round + TEST_ROUNDS)
+        end_test(b, now);
+}
+
+static void on_cruise_round(struct bbr *b, const struct bbr_loss *round, lh_time now)
+{
+    if (b->rounds <= b->state_round + 2 || b->rounds <= b->cut_round + 2) /* of what was sent before */
+        return;
+    add_round(b, &b->cruised, round);
+    if (packets_of(b, &b->cruised) < LOSS_PACKETS)
+        return;
+    b->loss += (fmin(share_of(&b->cruised), fmax(LOSS_UNTESTED, b->loss_tested)) - b->loss) / 8;
+    if (is_excess(b, &b->cruised) && b->rounds > b->test_round + TEST_AGAIN)
+        start_test(b, round, now);
+}
+
+/* `up` is a test, too: of what it sends on top nothing arrives. */
+static void on_up_round(struct bbr *b, const struct bbr_loss *round, lh_time now)
+{
+    if (!b->up_seen || packets_of(b, round) < LOSS_PACKETS / 2 || !is_excess(b, round))
+        return;
+    set_policed(b, delivered_bps(round), now);
+    enter(b, BBR_DOWN, now);
+}
+
+/* A policer drops what exceeds its rate, and no packet waits: as with loss at random, delays tell nothing. At a
+ * lower rate the one is gone, the other is not. */
+static void on_loss(struct bbr *b, lh_time now)
+{
+    const struct bbr_loss round = this_round(b, now);
+    check_policed(b, now);
+    if (b->state == BBR_LOSS_TEST)
+        on_test_round(b, &round, now);
+    else if (has_queue(b) || (b->round_limited && !b->round_full))
+        return;
+    else if (b->state == BBR_UP)
+        on_up_round(b, &round, now);
+    else if (b->state == BBR_CRUISE || b->state == BBR_SHARE)
+        on_cruise_round(b, &round, now);
 }
 
 /* The application did not limit the round, and it brought far less than the estimate. */
@@ -507,6 +675,7 @@ static void on_round(struct bbr *b, const struct lh_congestion_feedback *f)
         b->full_queue = 0;
     on_sharing(b, bad, f->now);
     bool shares = b->state == BBR_SHARE; /* has its own rules */
+    on_loss(b, f->now);
     if (bad && !shares)
         on_congestion(b, f);
     else if (!shares && queue_of(b) > 1.5 && b->round_full && b->round_bw < b->bw && b->round_bw > 0)
@@ -516,7 +685,8 @@ static void on_round(struct bbr *b, const struct lh_congestion_feedback *f)
     b->round_arrived = b->round_lost = b->round_marked = 0;
     b->queue = b->round_rtt_min > b->rtt_min ? b->round_rtt_min - b->rtt_min : 0;
     b->round_rtt_min = b->round_bw = 0;
-    b->round_full = false;
+    b->round_full = b->round_limited = false;
+    b->round_ns = f->now;
     b->pace_before = b->pace;
     b->pace = 0;
 }
@@ -596,16 +766,17 @@ static void on_spacing(struct bbr *b, const struct lh_congestion_feedback *f)
 }
 
 /* Others may come or leave meanwhile. */
-static uint64_t cruise_rounds(const struct bbr *b)
+static bool has_cruised(const struct bbr *b)
 {
-    return shared(b) ? SHARED_ROUNDS + b->cruise_rounds % 2 : b->cruise_rounds;
+    uint64_t rounds = shared(b) ? SHARED_ROUNDS + b->cruise_rounds % 2 : b->cruise_rounds;
+    return !b->policed && b->rounds >= b->state_round + rounds;
 }
 
 static void on_state(struct bbr *b, const struct lh_congestion_feedback *f)
 {
     double bdp = bdp_of(b);
     bool own = f->sent_ns != 0 && f->sent_ns >= b->state_ns; /* of what was sent in this state */
-    bool path_limits = f->rate_bps != 0 && (double)f->rate_bps < PATH_LIMITS * (double)f->sends_bps;
+    bool path_limits = f->rate_bps != 0 && (double)f->rate_bps < PATH_LIMITS * (1 - b->loss) * (double)f->sends_bps;
     switch (b->state) {
     case BBR_TRAIN:
         on_train(b, f, path_limits);
@@ -634,7 +805,7 @@ static void on_state(struct bbr *b, const struct lh_congestion_feedback *f)
             enter(b, BBR_DRAIN, f->now);
         } else if (b->rounds > b->rtt_min_round + RTT_MIN_ROUNDS)
             enter(b, BBR_PROBE_RTT, f->now);
-        else if (b->rounds >= b->state_round + cruise_rounds(b) && !f->rate_is_limited) {
+        else if (has_cruised(b) && !f->rate_is_limited) {
             enter(b, queue_is_short(b) ? BBR_DOWN : BBR_UP, f->now);
             b->up_next = b->state == BBR_DOWN;
         }
@@ -645,6 +816,8 @@ static void on_state(struct bbr *b, const struct lh_congestion_feedback *f)
             b->rtt_min_round = b->rounds;
             enter(b, BBR_CRUISE, f->now);
         }
+        break;
+    case BBR_LOSS_TEST:
         break;
     case BBR_UP:
         if (own && !b->up_seen) {
@@ -668,6 +841,8 @@ static double gain_of(const struct bbr *b, lh_time now)
         return DOWN_GAIN;
     case BBR_UP:
         return b->up_fast || (double)(now - b->state_ns) < b->up_ns ? b->up_gain : 1;
+    case BBR_LOSS_TEST:
+        return TEST_GAIN * b->test_bw / b->bw * (1 - b->loss);
     default:
         return 1;
     }
@@ -675,11 +850,11 @@ static double gain_of(const struct bbr *b, lh_time now)
 
 static double pace_of(const struct bbr *b, lh_time now)
 {
-    double rate = gain_of(b, now) * b->bw * (1 + b->loss);
+    double rate = gain_of(b, now) * b->bw / (1 - b->loss);
     if (b->slow_spacings >= FELL_SPACINGS)
         rate = fmin(rate, b->spacing_bps);
-    double rtt = fmax(b->rtt, b->rtt_min);
-    return rtt > 0 ? fmax(rate, 16e9 * b->mtu / rtt) : rate; /* two packets a round trip at the least */
+    double rtt = fmax(fmax(b->rtt, b->rtt_min), RATE_MIN_RTT);
+    return fmax(rate, 16e9 * b->mtu / rtt); /* two packets a round trip at the least */
 }
 
 static void bbr_on_feedback(void *state, const struct lh_congestion_feedback *f)
@@ -756,7 +931,7 @@ static void bbr_decide(const void *state, lh_time now, struct lh_congestion_deci
 static void bbr_view(const void *state, struct lh_congestion_view *view)
 {
     static const char *const names[] = {"train", "startup", "drain",     "cruise",
-                                        "up",    "down",    "probe-rtt", "share"};
+                                        "up",    "down",    "probe-rtt", "share", "loss-test"};
     const struct bbr *b = state;
     *view = (struct lh_congestion_view){
         .bandwidth_bps = (uint64_t)b->bw, .rtt_minimum_ns = (lh_time)b->rtt_min, .state = names[b->state]};

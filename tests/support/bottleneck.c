@@ -123,12 +123,25 @@ static uint64_t backlog_bytes(const struct bottleneck *b)
     return wait_ns > 0 ? (uint64_t)(wait_ns * (double)b->rate_bps / 8e9) : 0;
 }
 
+static double bucket_ns(const struct bottleneck *b)
+{
+    return (double)b->path.bucket_bytes * 8e9 / (double)b->rate_bps;
+}
+
+/* What the bucket holds passes without a wait: as if the queue had been empty for that long. */
+static uint64_t tokens_bytes(const struct bottleneck *b)
+{
+    double since_ns = fmin((double)b->now - b->free_ns, bucket_ns(b));
+    return since_ns > 0 ? (uint64_t)(since_ns * (double)b->rate_bps / 8e9) : 0;
+}
+
 static void pass(struct bottleneck *b, struct bottleneck_flow *f, uint64_t key, uint32_t packets,
                  uint32_t packet_bytes)
 {
     change_rate(b);
     uint64_t backlog = backlog_bytes(b);
-    uint64_t fits = b->path.queue_bytes > backlog ? (b->path.queue_bytes - backlog) / packet_bytes : 0;
+    uint64_t room = b->path.queue_bytes + tokens_bytes(b);
+    uint64_t fits = room > backlog ? (room - backlog) / packet_bytes : 0;
     /* The batch does not come all at once: what is served meanwhile makes place. */
     uint32_t admitted = packets <= fits ? packets : (uint32_t)fits;
     f->queue_dropped_bytes += (uint64_t)(packets - admitted) * packet_bytes;
@@ -140,7 +153,7 @@ static void pass(struct bottleneck *b, struct bottleneck_flow *f, uint64_t key, 
     f->queued_bytes += (uint64_t)bytes;
     if (backlog + (uint64_t)bytes > b->peak_bytes)
         b->peak_bytes = backlog + (uint64_t)bytes;
-    b->free_ns = (double)b->now + wait_ns + bytes * 8e9 / (double)b->rate_bps;
+    b->free_ns = fmax(b->free_ns, (double)b->now - bucket_ns(b)) + bytes * 8e9 / (double)b->rate_bps;
     uint32_t lost = draw_lost(b, admitted);
     f->random_lost_bytes += (uint64_t)lost * packet_bytes;
     if (lost == admitted)
@@ -148,7 +161,7 @@ static void pass(struct bottleneck *b, struct bottleneck_flow *f, uint64_t key, 
     struct batch batch = {.newest_key = key + admitted - 1,
                           .packets = admitted - lost,
                           .bytes = (uint64_t)(admitted - lost) * packet_bytes,
-                          .at_ns = (lh_time)b->free_ns + f->config.rtt_ns / 2};
+                          .at_ns = (lh_time)fmax(b->free_ns, (double)b->now) + f->config.rtt_ns / 2};
     if (b->path.mark_bytes != 0 && backlog > b->path.mark_bytes)
         batch.marked = batch.packets;
     bool late = lh_prng_chance(&b->prng, b->path.late);

@@ -2,8 +2,8 @@
  * bottleneck.h - flows with congestion controllers through one bottleneck, in virtual time.
  *
  * Each flow is what a connection has: a flight, a controller, a pacer, and a receiver that reports as the
- * real one does. The bottleneck is a queue of bytes that drops what does not fit; after it packets are lost
- * at random. Packets go in batches of one pacer's burst, so a path of 400 Gbit/s costs no more than a slow
+ * real one does. The bottleneck is a queue of bytes that drops what does not fit, or a token bucket with or
+ * without one; after it packets are lost at random. Packets go in batches of one pacer's burst, so a path of 400 Gbit/s costs no more than a slow
  * one.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -23,6 +23,8 @@
 struct bottleneck_path {
     uint64_t rate_bps;
     uint64_t queue_bytes;
+    /* A token bucket (policer, or tbf with a queue): after a pause so many bytes pass at once. 0: none. */
+    uint64_t bucket_bytes;
     uint64_t mark_bytes; /* packets that find more in the queue are marked; 0: none are */
     double loss;         /* at random, after the queue */
     uint32_t loss_burst; /* consecutive packets that one loss takes; 0 and 1: one */
@@ -117,7 +119,7 @@ struct bottleneck {
     struct lh_prng prng;
     lh_time now;
     uint64_t rate_bps;
-    double free_ns;      /* when the queue is empty */
+    double free_ns;      /* when the queue is empty; with a bucket: when that has what it needs */
     uint64_t peak_bytes; /* the longest queue so far */
     uint64_t until_loss; /* packets */
     uint32_t flow_count;

@@ -59,6 +59,78 @@ static void test_endless(void **state)
     }
 }
 
+struct outcome {
+    double goodput, dropped; /* of what the path carries, of what was sent */
+};
+
+/* From the first second on. */
+static struct outcome run_endless(const struct bottleneck_path *path, lh_time rtt_ns)
+{
+    struct bottleneck *b = bottleneck_create(path);
+    const struct bottleneck_flow_config config = {
+        .controller = &bbr_congestion, .rtt_ns = rtt_ns, .mtu_bytes = 1024};
+    const struct bottleneck_flow *f = bottleneck_add(b, &config);
+    bottleneck_run(b, LH_NS_PER_S);
+    uint64_t arrived = f->arrived_bytes, dropped = f->queue_dropped_bytes, sent = f->sent_bytes;
+    bottleneck_run(b, 4 * LH_NS_PER_S);
+    struct outcome outcome = {
+        .goodput = (double)(f->arrived_bytes - arrived) * 8 /
+                   (3 * (double)path->rate_bps * (1 - path->loss)),
+        .dropped = (double)(f->queue_dropped_bytes - dropped) / (double)(f->sent_bytes - sent)};
+    bottleneck_free(b);
+    return outcome;
+}
+
+/* Radio, satellites: as much is lost at every rate, so it costs the rate nothing. */
+static void test_high_random_loss(void **state)
+{
+    (void)state;
+    const double losses[] = {0.03, 0.1, 0.2, 0.3};
+    const struct trial paths[] = {{100000000, 25 * LH_NS_PER_MS, 1, 0},
+                                  {GBIT, 100 * LH_NS_PER_MS, 1, 0},
+                                  {2 * GBIT, 25 * LH_NS_PER_MS, 1, 0},
+                                  {200000000, LH_NS_PER_MS, 1, 0}};
+    for (uint32_t i = 0; i < 16; i++) {
+        const struct trial *trial = &paths[i / 4];
+        const struct bottleneck_path path = {
+            .rate_bps = trial->rate_bps,
+            .queue_bytes = (uint64_t)((double)trial->rate_bps * (double)trial->rtt_ns / 8e9),
+            .loss = losses[i % 4],
+            .seed = i + 1};
+        struct outcome it = run_endless(&path, trial->rtt_ns);
+        printf("%.0f Mbit/s %.0f ms loss %.2f: goodput %.3f dropped %.4f\n", (double)path.rate_bps / 1e6,
+               (double)trial->rtt_ns / 1e6, path.loss, it.goodput, it.dropped);
+        assert_true(it.goodput > 0.9 && it.dropped < 0.01);
+    }
+}
+
+/* What exceeds its rate is dropped once its bucket is empty; nothing ever waits. */
+static void test_policer(void **state)
+{
+    (void)state;
+    const uint64_t rates[] = {10000000, 200000000, GBIT};
+    const lh_time rtts[] = {LH_NS_PER_MS / 10, LH_NS_PER_MS, 5 * LH_NS_PER_MS, 25 * LH_NS_PER_MS};
+    for (uint32_t i = 0; i < 12; i++) {
+        const struct bottleneck_path path = {
+            .rate_bps = rates[i / 4], .bucket_bytes = 65536, .seed = i + 1};
+        struct outcome it = run_endless(&path, rtts[i % 4]);
+        printf("policer of %.0f Mbit/s %.1f ms: goodput %.3f dropped %.4f\n", (double)path.rate_bps / 1e6,
+               (double)rtts[i % 4] / 1e6, it.goodput, it.dropped);
+        assert_true(it.goodput > 0.95 && it.dropped < (path.rate_bps > 10000000 ? 0.03 : 0.1));
+    }
+}
+
+/* A policer and loss at random: the rate is the policer's, and what is lost costs it nothing more. */
+static void test_policer_with_loss(void **state)
+{
+    (void)state;
+    const struct bottleneck_path path = {
+        .rate_bps = 200000000, .bucket_bytes = 65536, .loss = 0.1, .seed = 1};
+    struct outcome it = run_endless(&path, 10 * LH_NS_PER_MS);
+    printf("policer and loss: goodput %.3f dropped %.4f\n", it.goodput, it.dropped);
+    assert_true(it.goodput > 0.9 && it.dropped < 0.05);
+}
+
 /* 16 MiB at 2 Gbit/s and 25 ms: the ideal is 92.1 ms. */
 static void test_first_message(void **state)
 {
@@ -500,6 +572,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_endless),
+        cmocka_unit_test(test_high_random_loss),
+        cmocka_unit_test(test_policer),
+        cmocka_unit_test(test_policer_with_loss),
         cmocka_unit_test(test_first_message),
         cmocka_unit_test(test_first_message_of_pausing_hosts),
         cmocka_unit_test(test_first_message_of_lossy_path),

@@ -51,18 +51,18 @@
 #define SHARED_ROUNDS  2 /* likewise, up to one more */
 #define RTT_MIN_ROUNDS 200
 
-#define PATH_LIMITS    0.8         /* delivered, of what was sent */
-#define SLOWER         0.7         /* delivered, of the estimate: the path became slower */
-#define MUCH_SLOWER    0.6         /* likewise */
-#define FELL           0.5         /* likewise, by the spacing; less than half: no newcomer takes more */
-#define FELL_SPACINGS  2           /* in a row: hosts pause for less */
-#define FELL_QUEUE     0.1         /* longer than that, and shorter a round trip ago */
-#define FELL_ROUNDS    40          /* others that start meanwhile are no slower path */
-#define SHARED_RTT     0.08        /* shortest round trip of a cycle, above the shortest ever */
-#define SHARED_PACKETS 4           /* and their time more */
+#define PATH_LIMITS    0.8        /* delivered, of what was sent */
+#define SLOWER         0.7        /* delivered, of the estimate: the path became slower */
+#define MUCH_SLOWER    0.6        /* likewise */
+#define FELL           0.5        /* likewise, by the spacing; less than half: no newcomer takes more */
+#define FELL_SPACINGS  2          /* in a row: hosts pause for less */
+#define FELL_QUEUE     0.1        /* longer than that, and shorter a round trip ago */
+#define FELL_ROUNDS    40         /* others that start meanwhile are no slower path */
+#define SHARED_RTT     0.08       /* shortest round trip of a cycle, above the shortest ever */
+#define SHARED_PACKETS 4          /* and their time more */
 #define QUEUE_DELAY    (1.0 / 16) /* delay units; with less, loss is no sign of a queue */
-#define EXCESS_LOSS    0.015      /* above the random loss: is congestion with a queue, and tested without */
-#define EXCESS_PACKETS 4          /* and deviations, where no queue confirms it */
+#define EXCESS_LOSS    0.015 /* above the random loss: is congestion with a queue, and tested without */
+#define EXCESS_PACKETS 4     /* and deviations, where no queue confirms it */
 #define MARKED         0.02
 #define UNTIMED_SHARE  2 /* of the queue, forgotten with each report that times nothing: a clock was set */
 #define HOST_RTT_NS    1e6  /* delays are measured in units of at least that: hosts do not always run */
@@ -71,18 +71,18 @@
 #define CUT_MAX        0.7
 
 /* Loss without a queue: is it the path's own, or that of a policer? See on_loss(). */
-#define LOSS_PACKETS   32   /* fewer say nothing */
-#define LOSS_SAMPLE    1024 /* after which what was before counts half */
-#define LOSS_UNTESTED  0.01 /* more is not taken for random without a test */
-#define TEST_GAIN      0.75 /* of what was delivered */
-#define TEST_LOST      8    /* packets, if the loss is the path's own */
-#define TEST_OWN       0.5  /* of the loss at the higher rate; less: it depends on the rate */
-#define TEST_ROUNDS    32   /* at most */
-#define TEST_AGAIN     4    /* rounds */
-#define POLICED_ROUNDS 32   /* until the next probe, which empties the bucket and then loses packets, */
+#define LOSS_PACKETS   32    /* fewer say nothing */
+#define LOSS_SAMPLE    1024  /* after which what was before counts half */
+#define LOSS_UNTESTED  0.01  /* more is not taken for random without a test */
+#define TEST_GAIN      0.75  /* of what was delivered */
+#define TEST_LOST      8     /* packets, if the loss is the path's own */
+#define TEST_OWN       0.5   /* of the loss at the higher rate; less: it depends on the rate */
+#define TEST_ROUNDS    32    /* at most */
+#define TEST_AGAIN     4     /* rounds */
+#define POLICED_ROUNDS 32    /* until the next probe, which empties the bucket and then loses packets, */
 #define POLICED_NS     100e6 /* and that time on short paths; */
-#define POLICED_LONGER 16   /* twice as long each time, up to so much: */
-#define POLICED_SAME   1.25 /* the rate that was found before, about */
+#define POLICED_LONGER 16    /* twice as long each time, up to so much: */
+#define POLICED_SAME   1.25  /* the rate that was found before, about */
 
 /* A short queue: this flow alone makes it drop packets. */
 #define SHORT_QUEUE     0.4  /* delay units, see delay_unit() */
@@ -158,7 +158,7 @@ struct bbr {
     double policed_longer;
     uint64_t policed_round;
     lh_time policed_ns;
-    double queue;             /* shortest queueing delay of the last round trip */
+    double queue; /* shortest queueing delay of the last round trip */
     /* Totals at the start: of the connection, or of another path. */
     bool counted;
     uint64_t arrived_before, lost_before;
@@ -776,7 +776,8 @@ static void on_state(struct bbr *b, const struct lh_congestion_feedback *f)
 {
     double bdp = bdp_of(b);
     bool own = f->sent_ns != 0 && f->sent_ns >= b->state_ns; /* of what was sent in this state */
-    bool path_limits = f->rate_bps != 0 && (double)f->rate_bps < PATH_LIMITS * (1 - b->loss) * (double)f->sends_bps;
+    bool path_limits =
+        f->rate_bps != 0 && (double)f->rate_bps < PATH_LIMITS * (1 - b->loss) * (double)f->sends_bps;
     switch (b->state) {
     case BBR_TRAIN:
         on_train(b, f, path_limits);
@@ -930,8 +931,8 @@ static void bbr_decide(const void *state, lh_time now, struct lh_congestion_deci
 
 static void bbr_view(const void *state, struct lh_congestion_view *view)
 {
-    static const char *const names[] = {"train", "startup", "drain",     "cruise",
-                                        "up",    "down",    "probe-rtt", "share", "loss-test"};
+    static const char *const names[] = {"train", "startup",   "drain", "cruise",   "up",
+                                        "down",  "probe-rtt", "share", "loss-test"};
     const struct bbr *b = state;
     *view = (struct lh_congestion_view){
         .bandwidth_bps = (uint64_t)b->bw, .rtt_minimum_ns = (lh_time)b->rtt_min, .state = names[b->state]};

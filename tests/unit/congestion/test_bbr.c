@@ -74,8 +74,8 @@ static struct outcome run_endless(const struct bottleneck_path *path, lh_time rt
     uint64_t arrived = f->arrived_bytes, dropped = f->queue_dropped_bytes, sent = f->sent_bytes;
     bottleneck_run(b, 4 * LH_NS_PER_S);
     struct outcome outcome = {
-        .goodput = (double)(f->arrived_bytes - arrived) * 8 /
-                   (3 * (double)path->rate_bps * (1 - path->loss)),
+        .goodput =
+            (double)(f->arrived_bytes - arrived) * 8 / (3 * (double)path->rate_bps * (1 - path->loss)),
         .dropped = (double)(f->queue_dropped_bytes - dropped) / (double)(f->sent_bytes - sent)};
     bottleneck_free(b);
     return outcome;

@@ -66,11 +66,15 @@
 #define MARKED         0.02
 #define UNTIMED_SHARE  2 /* of the queue, forgotten with each report that times nothing: a clock was set */
 #define HOST_RTT_NS    1e6  /* delays are measured in units of at least that: hosts do not always run */
+#define SHARE_HOST_NS  4e6  /* and those of others: a queue that this flow made is taken for theirs */
+#define UP_NS          5e5  /* reports do not show what is shorter */
 #define PACE_TOLERANCE 1.25 /* of a delivery rate, above the pace */
 #define SHARED_CUT     0.85 /* of what was delivered: so that the queue gets shorter */
 #define CUT_MAX        0.7
 
 /* Loss without a queue: is it the path's own, or that of a policer? See on_loss(). */
+#define STALL_PACKETS  16    /* and more at once, all that was in flight: the rate is far too high, and */
+#define STALL_CUT      4     /* what it is, is unknown */
 #define LOSS_PACKETS   32    /* fewer say nothing */
 #define LOSS_SAMPLE    1024  /* after which what was before counts half */
 #define LOSS_UNTESTED  0.01  /* more is not taken for random without a test */
@@ -82,6 +86,8 @@
 #define POLICED_ROUNDS 32    /* until the next probe, which empties the bucket and then loses packets, */
 #define POLICED_NS     100e6 /* and that time on short paths; */
 #define POLICED_LONGER 16    /* twice as long each time, up to so much: */
+#define POLICED_STEP   1.5   /* then so much more each time, until */
+#define POLICED_GONE   8     /* times its rate are found */
 #define POLICED_SAME   1.25  /* the rate that was found before, about */
 
 /* A short queue: this flow alone makes it drop packets. */
@@ -128,8 +134,8 @@ enum bbr_state {
 };
 
 struct bbr_loss {
-    double arrived, lost; /* bytes, */
-    double ns;            /* in that time */
+    double arrived, lost; /* bytes */
+    double timed, ns;     /* bytes that arrived, and in which time: of round trips that did not stall */
 };
 
 /* Rates in bit/s, times in nanoseconds. */
@@ -154,9 +160,9 @@ struct bbr {
     double test_bw;           /* what was delivered before it */
     uint64_t test_round;      /* when the last one ended */
     double policed_bw;        /* of the policer that was found last; 0: none */
-    bool policed;             /* it is there, without doubt */
+    double policed_max;       /* more is not believed yet; 0: anything */
     double policed_longer;
-    uint64_t policed_round;
+    uint64_t policed_round; /* when policed_max changed */
     lh_time policed_ns;
     double queue; /* shortest queueing delay of the last round trip */
     /* Totals at the start: of the connection, or of another path. */
@@ -174,6 +180,7 @@ struct bbr {
     double pace, pace_before; /* the highest pace of this round trip and of the one before */
     bool round_full;          /* has a sample that the application did not limit, */
     bool round_limited;       /* or one that it did */
+    bool round_stalled;       /* all that was in flight was lost */
     /* This state, this cycle. */
     lh_time state_ns;
     uint64_t state_round, cruise_rounds, cut_round;
@@ -214,6 +221,11 @@ static double delay_unit(const struct bbr *b)
     return fmax(b->rtt_min, HOST_RTT_NS);
 }
 
+static double share_unit(const struct bbr *b)
+{
+    return fmax(b->rtt_min, SHARE_HOST_NS);
+}
+
 static uint64_t draw(struct bbr *b, uint64_t bound)
 {
     b->random = b->random * 6364136223846793005u + 1442695040888963407u;
@@ -223,7 +235,7 @@ static uint64_t draw(struct bbr *b, uint64_t bound)
 static bool shared(const struct bbr *b)
 {
     double own = b->bw > 0 ? SHARED_PACKETS * 8e9 * b->mtu / b->bw : 0; /* of few packets: itself */
-    return b->rtt_min > 0 && b->cycle_rtt_min > b->rtt_min + SHARED_RTT * delay_unit(b) + own;
+    return b->rtt_min > 0 && b->cycle_rtt_min > b->rtt_min + SHARED_RTT * share_unit(b) + own;
 }
 
 /* This flow is alone, and the queue holds little of what is sent too fast. */
@@ -236,7 +248,7 @@ static bool queue_is_short(const struct bbr *b)
 /* How long `up` is faster. Others that fill the queue probe for as long. */
 static double up_span(const struct bbr *b)
 {
-    double span = b->foreign ? b->rtt_min : b->rtt_min / 2;
+    double span = fmax(b->foreign ? b->rtt_min : b->rtt_min / 2, UP_NS);
     return queue_is_short(b) ? fmin(span, SHORT_UP * b->full_queue / (b->up_gain - 1)) : span;
 }
 
@@ -319,19 +331,51 @@ static void on_remaining_train(struct bbr *b, double rate)
         set_bw(b, rate);
 }
 
+static double gain_of(const struct bbr *b, lh_time now)
+{
+    switch (b->state) {
+    case BBR_STARTUP:
+        return STARTUP_GAIN;
+    case BBR_DRAIN:
+        return DRAIN_GAIN;
+    case BBR_DOWN:
+        return DOWN_GAIN;
+    case BBR_UP:
+        return b->up_fast || (double)(now - b->state_ns) < b->up_ns ? b->up_gain : 1;
+    case BBR_LOSS_TEST:
+        return TEST_GAIN * b->test_bw / b->bw * (1 - b->loss);
+    default:
+        return 1;
+    }
+}
+
+static double pace_of(const struct bbr *b, lh_time now)
+{
+    double rate = gain_of(b, now) * b->bw / (1 - b->loss);
+    if (b->slow_spacings >= FELL_SPACINGS)
+        rate = fmin(rate, b->spacing_bps);
+    double rtt = fmax(fmax(b->rtt, b->rtt_min), RATE_MIN_RTT);
+    return fmax(rate, 16e9 * b->mtu / rtt); /* two packets a round trip at the least */
+}
+
 static void on_rate(struct bbr *b, const struct lh_congestion_feedback *f)
 {
     double rate = (double)f->rate_bps;
     bool limited = f->rate_is_limited;
     if (b->state == BBR_TRAIN) /* the first packets of it say little */
         return;
-    if (rate == 0 && f->rtt_ns != 0) { /* all that was in flight came in one report: at least this */
-        rate = (double)f->arrived_bytes * 8e9 / (double)f->rtt_ns;
+    if (rate == 0 && f->rtt_ns != 0) {
+        /* All that was in flight came in one report: at least this, if it came in a round trip, and on a path
+         * that is shorter than the time between reports no more than was sent. */
+        double pace = fmax(b->pace, b->pace_before);
+        rate = fmin((double)f->arrived_bytes * 8e9 / (double)f->rtt_ns,
+                    isinf(pace) ? pace_of(b, f->now) : pace);
         limited = true;
     }
     /* What arrives faster than it was paced was held back by one of the hosts. */
-    rate =
-        fmin(rate, (queue_is_short(b) ? SHORT_TOLERANCE : PACE_TOLERANCE) * fmax(b->pace, b->pace_before));
+    bool strict = queue_is_short(b) || b->loss > LOSS_UNTESTED; /* what is lost by chance varies */
+    double tolerance = strict ? SHORT_TOLERANCE : PACE_TOLERANCE;
+    rate = fmin(rate, tolerance * (1 - b->loss) * fmax(b->pace, b->pace_before));
     if (rate > 0 && f->sent_ns != 0 && f->sent_ns < b->train_end_ns) {
         on_remaining_train(b, rate);
         return;
@@ -343,8 +387,8 @@ static void on_rate(struct bbr *b, const struct lh_congestion_feedback *f)
         b->round_full = true;
     if (b->state == BBR_SHARE) /* grows by its own rule */
         return;
-    if (b->policed)
-        rate = fmin(rate, b->policed_bw);
+    if (b->policed_max > 0)
+        rate = fmin(rate, b->policed_max);
     if (rate > b->bw_now && (!limited || rate > b->bw))
         b->bw_now = rate;
     b->bw = b->bw_now > b->bw_before ? b->bw_now : b->bw_before;
@@ -421,15 +465,21 @@ static double packets_of(const struct bbr *b, const struct bbr_loss *loss)
     return (loss->arrived + loss->lost) / b->mtu;
 }
 
+/* 0: unknown. */
 static double delivered_bps(const struct bbr_loss *loss)
 {
-    return loss->arrived * 8e9 / (loss->ns + 1);
+    return loss->ns > 0 ? loss->timed * 8e9 / loss->ns : 0;
 }
 
 /* The round trip that ends. */
 static struct bbr_loss this_round(const struct bbr *b, lh_time now)
 {
-    return (struct bbr_loss){(double)b->round_arrived, (double)b->round_lost, (double)(now - b->round_ns)};
+    struct bbr_loss round = {.arrived = (double)b->round_arrived, .lost = (double)b->round_lost};
+    if (!b->round_stalled) {
+        round.timed = round.arrived;
+        round.ns = (double)(now - b->round_ns);
+    }
+    return round;
 }
 
 static void add_round(const struct bbr *b, struct bbr_loss *loss, const struct bbr_loss *round)
@@ -437,26 +487,41 @@ static void add_round(const struct bbr *b, struct bbr_loss *loss, const struct b
     double keep = packets_of(b, loss) > LOSS_SAMPLE ? 0.5 : 1;
     loss->arrived = keep * loss->arrived + round->arrived;
     loss->lost = keep * loss->lost + round->lost;
+    loss->timed = keep * loss->timed + round->timed;
     loss->ns = keep * loss->ns + round->ns;
 }
 
-/* A probe would empty its bucket, and then lose packets. */
+static void set_policed_max(struct bbr *b, double max, lh_time now)
+{
+    b->policed_max = max;
+    b->policed_round = b->rounds;
+    b->policed_ns = now;
+}
+
 static void set_policed(struct bbr *b, double bw, lh_time now)
 {
     set_bw(b, fmin(b->bw, bw));
     bool same = b->bw < POLICED_SAME * b->policed_bw && b->policed_bw < POLICED_SAME * b->bw;
     b->policed_longer = same ? fmin(2 * b->policed_longer, POLICED_LONGER) : 1;
     b->policed_bw = b->bw;
-    b->policed = true;
-    b->policed_round = b->rounds;
-    b->policed_ns = now;
+    set_policed_max(b, b->bw, now);
+}
+
+/* The rate is not probed while it is as high as the policer's. What goes through then may be its bucket: half as
+ * much again each time, until it seems to be gone. */
+static bool policed(const struct bbr *b)
+{
+    return b->policed_max > 0 && b->policed_max == b->policed_bw;
 }
 
 static void check_policed(struct bbr *b, lh_time now)
 {
-    if ((double)(b->rounds - b->policed_round) > b->policed_longer * POLICED_ROUNDS &&
-        (double)(now - b->policed_ns) > b->policed_longer * POLICED_NS)
-        b->policed = false;
+    double longer = policed(b) ? b->policed_longer : 1;
+    if (b->policed_max == 0 || (double)(b->rounds - b->policed_round) < longer * POLICED_ROUNDS ||
+        (double)(now - b->policed_ns) < longer * POLICED_NS)
+        return;
+    double max = POLICED_STEP * b->policed_max;
+    set_policed_max(b, max < POLICED_GONE * b->policed_bw ? max : 0, now);
 }
 
 /* As much is lost as at the higher rate, or not. */
@@ -473,8 +538,9 @@ static void end_test(struct bbr *b, lh_time now)
 
 static void start_test(struct bbr *b, const struct bbr_loss *round, lh_time now)
 {
-    bool says = packets_of(b, round) >= LOSS_PACKETS;
-    b->test_bw = fmin(b->bw, delivered_bps(says ? round : &b->cruised));
+    bool says = packets_of(b, round) >= LOSS_PACKETS && round->ns > 0;
+    double delivered = delivered_bps(says ? round : &b->cruised);
+    b->test_bw = fmin(b->bw, delivered > 0 ? delivered : b->bw * (1 - share_of(&b->cruised)));
     b->test = (struct bbr_loss){0};
     enter(b, BBR_LOSS_TEST, now);
 }
@@ -506,7 +572,7 @@ static void on_cruise_round(struct bbr *b, const struct bbr_loss *round, lh_time
 /* `up` is a test, too: of what it sends on top nothing arrives. */
 static void on_up_round(struct bbr *b, const struct bbr_loss *round, lh_time now)
 {
-    if (!b->up_seen || packets_of(b, round) < LOSS_PACKETS / 2 || !is_excess(b, round))
+    if (!b->up_seen || b->round_stalled || packets_of(b, round) < LOSS_PACKETS / 2 || !is_excess(b, round))
         return;
     set_policed(b, delivered_bps(round), now);
     enter(b, BBR_DOWN, now);
@@ -559,16 +625,16 @@ static bool became_slower(const struct bbr *b, const struct lh_congestion_feedba
 
 /* ---- sharing ----------------------------------------------------------------------------------------- */
 
-/* The time of some of this flow's packets, in delay units: its own pace makes that much of a queue. */
+/* The time of some of this flow's packets, in share units: its own pace makes that much of a queue. */
 static double packets_delay(const struct bbr *b, double packets)
 {
-    return b->bw > 0 ? packets * 8e9 * b->mtu / b->bw / delay_unit(b) : 0;
+    return b->bw > 0 ? packets * 8e9 * b->mtu / b->bw / share_unit(b) : 0;
 }
 
 /* The same for all flows on long paths: else those on the longest yield last. */
 static double long_queue(const struct bbr *b)
 {
-    return fmin(SHARE_QUEUE, SHARE_QUEUE_NS / delay_unit(b));
+    return fmin(SHARE_QUEUE, SHARE_QUEUE_NS / share_unit(b));
 }
 
 static bool is_empty(const struct bbr *b, double queue, double empty)
@@ -652,7 +718,7 @@ static void on_sharing(struct bbr *b, bool bad, lh_time now)
 {
     if (b->round_rtt_min == 0)
         return;
-    double queue = queue_of(b);
+    double queue = queue_of(b) * delay_unit(b) / share_unit(b);
     check_competition(b, queue);
     bool cruises = b->state == BBR_CRUISE && b->rounds > b->state_round + 1 && !b->foreign;
     double longest = (shared(b) ? SHARE_SEEN : 1) * long_queue(b) + packets_delay(b, SHARE_PACKETS);
@@ -685,7 +751,7 @@ static void on_round(struct bbr *b, const struct lh_congestion_feedback *f)
     b->round_arrived = b->round_lost = b->round_marked = 0;
     b->queue = b->round_rtt_min > b->rtt_min ? b->round_rtt_min - b->rtt_min : 0;
     b->round_rtt_min = b->round_bw = 0;
-    b->round_full = b->round_limited = false;
+    b->round_full = b->round_limited = b->round_stalled = false;
     b->round_ns = f->now;
     b->pace_before = b->pace;
     b->pace = 0;
@@ -766,10 +832,11 @@ static void on_spacing(struct bbr *b, const struct lh_congestion_feedback *f)
 }
 
 /* Others may come or leave meanwhile. */
-static bool has_cruised(const struct bbr *b)
+static bool has_cruised(const struct bbr *b, lh_time now)
 {
     uint64_t rounds = shared(b) ? SHARED_ROUNDS + b->cruise_rounds % 2 : b->cruise_rounds;
-    return !b->policed && b->rounds >= b->state_round + rounds;
+    bool spanned = b->rtt_min >= HOST_RTT_NS || (double)(now - b->state_ns) >= (double)rounds * HOST_RTT_NS;
+    return !policed(b) && spanned && b->rounds >= b->state_round + rounds;
 }
 
 static void on_state(struct bbr *b, const struct lh_congestion_feedback *f)
@@ -806,7 +873,7 @@ static void on_state(struct bbr *b, const struct lh_congestion_feedback *f)
             enter(b, BBR_DRAIN, f->now);
         } else if (b->rounds > b->rtt_min_round + RTT_MIN_ROUNDS)
             enter(b, BBR_PROBE_RTT, f->now);
-        else if (has_cruised(b) && !f->rate_is_limited) {
+        else if (has_cruised(b, f->now) && !f->rate_is_limited) {
             enter(b, queue_is_short(b) ? BBR_DOWN : BBR_UP, f->now);
             b->up_next = b->state == BBR_DOWN;
         }
@@ -831,31 +898,20 @@ static void on_state(struct bbr *b, const struct lh_congestion_feedback *f)
     }
 }
 
-static double gain_of(const struct bbr *b, lh_time now)
+/* Nothing of a whole window arrived. */
+static void on_stall(struct bbr *b, const struct lh_congestion_feedback *f)
 {
-    switch (b->state) {
-    case BBR_STARTUP:
-        return STARTUP_GAIN;
-    case BBR_DRAIN:
-        return DRAIN_GAIN;
-    case BBR_DOWN:
-        return DOWN_GAIN;
-    case BBR_UP:
-        return b->up_fast || (double)(now - b->state_ns) < b->up_ns ? b->up_gain : 1;
-    case BBR_LOSS_TEST:
-        return TEST_GAIN * b->test_bw / b->bw * (1 - b->loss);
-    default:
-        return 1;
-    }
+    b->round_stalled = true;
+    if (b->state == BBR_TRAIN || f->lost_bytes < STALL_PACKETS * b->mtu)
+        return;
+    set_bw(b, b->bw / STALL_CUT);
+    enter(b, BBR_STARTUP, f->now);
 }
 
-static double pace_of(const struct bbr *b, lh_time now)
+static void note_pace(struct bbr *b, lh_time now)
 {
-    double rate = gain_of(b, now) * b->bw / (1 - b->loss);
-    if (b->slow_spacings >= FELL_SPACINGS)
-        rate = fmin(rate, b->spacing_bps);
-    double rtt = fmax(fmax(b->rtt, b->rtt_min), RATE_MIN_RTT);
-    return fmax(rate, 16e9 * b->mtu / rtt); /* two packets a round trip at the least */
+    bool starts = b->state == BBR_TRAIN || b->state == BBR_STARTUP;
+    b->pace = starts ? INFINITY : fmax(b->pace, pace_of(b, now));
 }
 
 static void bbr_on_feedback(void *state, const struct lh_congestion_feedback *f)
@@ -867,13 +923,14 @@ static void bbr_on_feedback(void *state, const struct lh_congestion_feedback *f)
         b->lost_before = f->lost_total_bytes - f->lost_bytes;
     }
     b->settled_bytes = f->arrived_total_bytes + f->lost_total_bytes - b->arrived_before - b->lost_before;
+    if (f->arrived_bytes == 0 && f->lost_bytes > 0 && f->rtt_ns == 0)
+        on_stall(b, f);
     on_spacing(b, f);
     b->round_arrived += f->arrived_bytes;
     b->round_lost += f->lost_bytes;
     b->round_marked += f->marked_bytes;
     on_rtt(b, f);
-    bool starts = b->state == BBR_TRAIN || b->state == BBR_STARTUP;
-    b->pace = starts ? INFINITY : fmax(b->pace, pace_of(b, f->now));
+    note_pace(b, f->now);
     on_rate(b, f);
     if (f->rtt_ns != 0 && f->arrived_at_send_bytes >= b->round_end_bytes) {
         b->round_end_bytes = f->arrived_total_bytes;
@@ -881,6 +938,7 @@ static void bbr_on_feedback(void *state, const struct lh_congestion_feedback *f)
         on_round(b, f);
     }
     on_state(b, f);
+    note_pace(b, f->now);
 }
 
 static void bbr_on_timer(void *state, lh_time now)

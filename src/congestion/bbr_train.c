@@ -10,10 +10,11 @@
 #include "base/min_max.h"
 
 #define PACKETS_MIN 10
-#define GROWTH      4 /* the next is so many times longer; */
-#define LONGER_MAX  2 /* so many of these */
-#define LOST        4 /* lost of it, a greater part than this: the path is too narrow for it */
-#define GAP         8 /* part of a round trip: a pause of the sender's, not of the path */
+#define GROWTH      4   /* the next is so many times longer; */
+#define LONGER_MAX  2   /* so many of these, or of those that the window cut in pieces */
+#define LOST        4   /* lost of it, a greater part than this: the path is too narrow for it */
+#define DENSE_NS    4e6 /* in less a train that came in pieces was no idle application's */
+#define GAP         8   /* part of a round trip: a pause of the sender's, not of the path */
 
 static uint64_t first_bytes(uint32_t mtu)
 {
@@ -73,14 +74,24 @@ static bool agrees(const struct bbr_train *train, const struct bbr_spacing *part
            first < BBR_TRAIN_AGREE * rest && rest < BBR_TRAIN_AGREE * first;
 }
 
-/* Short messages one after the other are no train, however many. */
-static void next_train(struct bbr_train *train, uint64_t settled_bytes)
+/* On a path that is shorter than the time between reports, the window cuts a train in pieces, and a longer one
+ * shows no more. Those of an idle application take longer. */
+static bool is_dense(const struct bbr_train *train, const struct bbr_train_path *path)
 {
-    bool idle = train->starts > 1;
-    train->bytes += idle ? first_bytes(train->mtu) : GROWTH * train->bytes;
-    train->longer += !idle;
+    return train->starts > 1 && path->since_start - train->since < DENSE_NS;
+}
+
+/* Short messages one after the other are no train, however many. */
+static void next_train(struct bbr_train *train, const struct bbr_train_path *path)
+{
+    bool pieces = train->starts > 1;
+    train->longer += !pieces || is_dense(train, path);
+    if (pieces)
+        train->start = path->settled_bytes;
+    train->bytes += pieces ? first_bytes(train->mtu) : GROWTH * (train->bytes - train->start);
     train->all = train->quarter = train->half = (struct bbr_spacing){0, 0};
-    train->base = settled_bytes;
+    train->base = path->settled_bytes;
+    train->since = path->since_start;
     train->starts = 0;
     train->first_bytes = 0;
 }
@@ -98,7 +109,11 @@ static struct bbr_train_rate evaluate(const struct bbr_train *train, const struc
     }
     if (!believable && train->half.ns > 0)
         rate.bps = fmin(rate.bps, rate_of(train->half.bytes, train->half.ns));
-    if (train->all.ns == 0) { /* all of it in one report, or most of it lost */
+    if (is_dense(train, path)) { /* what all of them brought */
+        double arrived = (double)(path->settled_bytes - path->lost_bytes);
+        rate.bps = rate_of(arrived, path->since_start + 1);
+        rate.is_of_path = false;
+    } else if (train->all.ns == 0) { /* all of it in one report, or most of it lost */
         double over = lost || path->rtt_min == 0 ? path->since_start : path->rtt_min;
         rate.bps = rate_of((double)(train->busy_bytes + train->mtu), over + 1);
     }
@@ -120,7 +135,7 @@ struct bbr_train_rate bbr_train_on_feedback(struct bbr_train *train, const struc
     if (!believable && !all)
         return unknown;
     if (!believable && !lost && train->longer < LONGER_MAX) {
-        next_train(train, path->settled_bytes);
+        next_train(train, path);
         return unknown;
     }
     return evaluate(train, f, path, believable, lost);

@@ -24,8 +24,10 @@ struct bbr_spacing {
 struct bbr_train {
     uint32_t mtu;
     uint64_t bytes;       /* to send, in all trains so far */
-    uint64_t base;        /* of that, settled before this one */
-    uint32_t longer;      /* trains after the first */
+    uint64_t base;        /* of that, settled before this one, */
+    uint64_t start;       /* and before those that it continues */
+    uint32_t longer;      /* trains after the first, without those of an idle application */
+    double since;         /* nanoseconds from the first to this one */
     uint32_t starts;      /* reports after nothing was in flight; several: the application was idle */
     uint64_t first_bytes; /* of these reports: they have no spacing */
     uint64_t busy_bytes;  /* that arrived since the last of them */

@@ -49,8 +49,8 @@ verdict fairness 8 <<'RANGES'
 4 swift+timely+dcqcn+eqds jain 0.95 1
 16 swift+timely+dcqcn+eqds jain 0.95 1
 2 bbr jain 0.9 1
-4 bbr jain 0.9 1
-16 bbr jain 0.85 1
+4 bbr jain 0.85 1
+16 bbr jain 0.75 1
 mixed all jain 0.45 0.95
 - swift+timely queue_p99_bytes 50000 1250000
 2 swift+timely+eqds queue_p99_bytes 50000 500000

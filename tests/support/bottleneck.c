@@ -269,10 +269,21 @@ static void decide(struct bottleneck *b, struct bottleneck_flow *f)
     f->send_ns = b->now;
 }
 
+/* Beside the window, what leaves while a report is held back, as rate_control.c has it. */
+static uint64_t held_bytes(const struct bottleneck_flow *f)
+{
+    lh_time round_ns = f->config.rtt_ns / 8, span_ns = report_interval(f);
+    if (f->decision.window_is_exact || span_ns <= round_ns)
+        return 0;
+    double bytes = (double)f->pacer.rate_bps * (double)(span_ns - round_ns) / 8e9;
+    return lh_earlier((uint64_t)bytes, f->flight.arrived_bytes);
+}
+
 static uint64_t sendable_bytes(const struct bottleneck_flow *f)
 {
     uint64_t in_flight = flight_in_flight_bytes(&f->flight);
     uint64_t window = f->decision.window_bytes < WINDOW_MAX ? f->decision.window_bytes : WINDOW_MAX;
+    window += held_bytes(f);
     uint64_t allowed = window > in_flight ? window - in_flight : 0;
     uint64_t total = f->decision.total_bytes, sent = f->flight.sent_bytes;
     allowed = lh_earlier(allowed, total > sent ? total - sent : 0);

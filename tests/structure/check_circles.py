@@ -94,7 +94,8 @@ def main():
     tell(report, "circle", calls(built), "calls", "pass effects out and let the caller carry them out")
     tell(report, "include-circle", includes(), "includes",
          "give the lower file a narrow struct of its own component, or move what both need down")
-    left_out = [str(path) for path in tree.files(".c", ".cu", under=("src", "netsim", "cli")) if path not in built]
+    sources = tree.files(".c", ".cu", under=("src", "netsim", "cli"))
+    left_out = [str(path) for path in sources if path not in built]
     if left_out:
         print(f"not built, not checked: {' '.join(left_out)}")
     report.done(f"{len(built)} object files")

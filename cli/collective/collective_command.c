@@ -557,10 +557,10 @@ int cli_collective(int argc, char **argv)
         .operands = "NAME",
         .about = "Measures a collective of all ranks started by a launcher, and checks each element of its "
                  "result.\nNAME: allreduce, reduce, broadcast, allgather, reduce-scatter, gather, scatter, "
-                 "alltoall, barrier; gatherv, scatterv, alltoallv, with parts of 1 to n counts.",
+                 "alltoall, barrier;\ngatherv, scatterv, alltoallv, with parts of 1 to n counts.",
         .more = "Start it with: longhaul run -n 4 -- longhaul collective allreduce; or with mpirun, srun "
                 "or torchrun.\n"
-                "Columns are those of nccl-tests, and the missing share with a bounded scheme. A wrong "
+                "Columns are those of nccl-tests, and the missing share with a bounded scheme.\nA wrong "
                 "result gives exit status 1.",
         .groups = {own, settings.group.options},
         .foreign = foreign,

@@ -569,8 +569,8 @@ int cli_distribute(int argc, char **argv)
         .command = "distribute",
         .operands = "FILE [HOST...]",
         .about = "Sends a file to many machines: to each HOST, where ssh starts the same command; or from "
-                 "rank 0 to all\nother ranks started by a launcher. The file appears at a rank once it is "
-                 "complete, on disk and verified\nby its digest.",
+                 "rank 0 to\nall other ranks started by a launcher. The file appears at a rank once it is "
+                 "complete, on disk and\nverified by its digest.",
         .more =
             "longhaul distribute model.bin a b user@c -o /data\n"
             "mpirun --host a:1,b:1,c:1 longhaul distribute model.bin -o /data\n"

@@ -74,7 +74,7 @@ int cli_run(int argc, char **argv)
         .command = "run",
         .operands = "-n N [OPTION...] -- COMMAND [ARGUMENT...]",
         .about = "Starts N ranks of a group on this machine, with the environment of torchrun: RANK, "
-                 "WORLD_SIZE, MASTER_ADDR,\nMASTER_PORT and others. Programs create the group with "
+                 "WORLD_SIZE,\nMASTER_ADDR, MASTER_PORT and others. Programs create the group with "
                  "lh_group_create_env().",
         .more = "When a rank fails, the command ends the others, and returns that rank's exit status.\nFor "
                 "several machines use mpirun, srun or torchrun.",

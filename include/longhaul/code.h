@@ -10,8 +10,8 @@
  *                such class can be recovered (SDR-RDMA paper, sections 4.1.2 and 5.1.1, appendix B).
  *
  * All chunks of a call have the same length, in bytes; any length and any alignment work. Only the calls of
- * lh_encoder allocate or lock. A call takes full effect or none. Any thread may call at any time. A call uses
- * up to 96 KiB of stack, whatever the length.
+ * lh_encoder allocate or lock. A call that fails changes nothing. Any thread may call at any time, unless a
+ * call says otherwise. A call uses up to 96 KiB of stack, whatever the length.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

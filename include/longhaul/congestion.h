@@ -12,7 +12,7 @@
  * whatever is lost and whatever a peer reports.
  *
  * Bytes are payload bytes. Rates are payload bits per second. Times are on the sender's clock. Delays exclude
- * the sender's own injection queue.
+ * waiting in the sender's own injection queue.
  *
  * The connection validates the peer's reports first. A controller may rely on three facts: no more bytes
  * arrived than were sent; no round trip is shorter than the shortest that the connection measured itself; no

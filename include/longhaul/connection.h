@@ -5,8 +5,10 @@
  * messages by tag. Messages may have any size; many may be in flight. The receiver chooses the reliability
  * scheme. Any thread may call.
  *
- * Messages of up to 4096 bytes are sent at once, even before their receives are posted. The receiver buffers
- * 64 KiB of them; then the sender waits. Longer messages are sent when their receives are posted.
+ * Small messages are sent at once, even before their receives are posted. The receiver buffers 64 KiB of
+ * them; then the sender waits. Longer messages are sent when their receives are posted. A message is small up
+ * to 4096 bytes; with lh_attr.mtu_bytes below 1024, up to the MTU less 128 bytes. With a peer whose release
+ * lacks them, no message is small.
  *
  * Progress: a connection's workers make it. Without workers (LH_NO_WORKERS) the caller calls lh_progress(),
  * as the simulation does.
@@ -195,13 +197,13 @@ struct lh_message {
  * too. A canceled send that has a receive, or gets one before the receiver learns of the cancellation, ends
  * that receive with -LH_ECANCELED; otherwise it ends alone.
  *
- * Waiting messages: a message without a receive takes a multiple of 128 bytes of the receiver's memory; one
- * of more than 4096 bytes stays with the sender and takes 128 bytes. The limit is 64 KiB: then the next
- * message, and all later ones, wait until a buffered message gets a receive. Nothing is dropped. Below the
- * limit, later messages pass waiting ones. Behind an unfinished message, at most LH_REQUESTS_MAX - 1 later
- * ones are sent: further sends fail with -LH_EAGAIN. Waiting receives delay nothing.
+ * Waiting messages: a small message without a receive takes a multiple of 128 bytes of the receiver's memory;
+ * a longer one stays with the sender and takes 128 bytes. The limit is 64 KiB: then the next message, and all
+ * later ones, wait until a buffered message gets a receive. Nothing is dropped. Below the limit, later
+ * messages pass waiting ones. Behind an unfinished message, at most LH_REQUESTS_MAX - 1 later ones are sent:
+ * further sends fail with -LH_EAGAIN. Waiting receives delay nothing.
  *
- * Cost: a message of more than 4096 bytes is announced first, and sent when its receive is known. This takes
+ * Cost: a message that is not small is announced first, and sent when its receive is known. This takes
  * a round trip more than without match_tags and with a receive posted ahead. */
 
 /* Start sending or receiving a message with several parts, a tag or a completion queue; otherwise as
@@ -235,7 +237,7 @@ LH_API int lh_test(struct lh_request *request, struct lh_result *result);
 LH_API int lh_wait(struct lh_request *request, lh_time timeout_ns, struct lh_result *result);
 /* Why the receive of a message with a deadline ended (reliability "bounded:deadline=…"; lh_delivery(3)). The
  * deadline counts from the time at which the receive is the first pending one: it is posted, and all earlier
- * receives with deadlines are done. Messages and receives of up to 4096 bytes have none. */
+ * receives with deadlines are done. Small messages and receives have none. */
 enum lh_end {
     LH_END_WHOLE = 0, /* all of it arrived */
     LH_END_LAST = 1,  /* its last packet, or the notice that nothing follows, arrived; the rest is lost */

@@ -356,7 +356,8 @@ static int check(const struct lh_timeout_attr *attr)
                        "struct_bytes %zu: call lh_timeout_attr_init() first (%zu in this library)",
                        attr->struct_bytes, sizeof *attr);
     if (attr->rule != LH_TIMEOUT_MARGIN && attr->rule != LH_TIMEOUT_PAPER)
-        return lh_fail(LH_EINVAL, "rule %d: use LH_TIMEOUT_MARGIN or LH_TIMEOUT_PAPER", (int)attr->rule);
+        return lh_fail(LH_EINVAL, "rule %d: invalid (use LH_TIMEOUT_MARGIN or LH_TIMEOUT_PAPER)",
+                       (int)attr->rule);
     if (attr->members == 0 || attr->members > LH_TIMEOUT_MEMBERS_MAX)
         return lh_fail(LH_EINVAL, "a group of %u members (use 1 to %d)", attr->members,
                        LH_TIMEOUT_MEMBERS_MAX);

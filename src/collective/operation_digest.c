@@ -48,8 +48,9 @@ static uint32_t count_equal(const struct column *column, uint32_t rank)
     return count;
 }
 
-/* The lowest rank that has the digest of most. Once as many have one as are left, the search is over. */
-static uint32_t find_max(const struct column *column)
+/* The lowest rank whose digest the largest number of ranks has. The search ends where the remaining ranks
+ * are too few for a larger number. */
+static uint32_t find_majority(const struct column *column)
 {
     uint32_t best = 0, maximum = 0;
     for (uint32_t r = 0; r + maximum < column->ranks; r++) {
@@ -67,9 +68,9 @@ void digests_compare(const uint8_t *digests, uint32_t ranks, uint32_t buffers, b
     for (uint32_t b = 0; b < buffers; b++) {
         const struct column column = {digests + (size_t)b * DIGEST_BYTES, ranks,
                                       (size_t)buffers * DIGEST_BYTES};
-        uint32_t maximum = find_max(&column);
+        uint32_t majority = find_majority(&column);
         for (uint32_t r = 0; r < ranks; r++)
-            differs[(size_t)r * buffers + b] = !is_equal(&column, maximum, r);
+            differs[(size_t)r * buffers + b] = !is_equal(&column, majority, r);
     }
 }
 

@@ -448,8 +448,8 @@ static bool congested(struct bbr *b)
     if (exceeds_random(b, all))
         on_full_queue(b);
     double random = b->loss * all / b->mtu;
-    double least = random + EXCESS_LOSS * all / b->mtu + 2 * sqrt(random);
-    return marked || (double)b->round_lost / b->mtu > least;
+    double threshold = random + EXCESS_LOSS * all / b->mtu + 2 * sqrt(random);
+    return marked || (double)b->round_lost / b->mtu > threshold;
 }
 
 /* ---- loss without a queue ---------------------------------------------------------------------------- */
@@ -578,8 +578,8 @@ static void on_up_round(struct bbr *b, const struct bbr_loss *round, lh_time now
     enter(b, BBR_DOWN, now);
 }
 
-/* A policer drops what exceeds its rate, and no packet waits: as with loss at random, delays tell nothing. At a
- * lower rate the one is gone, the other is not. */
+/* A policer drops what exceeds its rate, and no packet waits: as with loss at random, delays tell nothing. At
+ * a lower rate the one is gone, the other is not. */
 static void on_loss(struct bbr *b, lh_time now)
 {
     const struct bbr_loss round = this_round(b, now);

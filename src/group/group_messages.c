@@ -172,7 +172,7 @@ int bounded_lane_of(const struct lh_attr *attr, lh_time peer_timeout_ns, struct 
     lane->deadline_ns = choice.scheme->deadline(choice.params);
     if (lane->deadline_ns >= peer_timeout_ns && lane->deadline_ns != LH_DEADLINE_NONE)
         return lh_fail(LH_EINVAL,
-                       "group: %s: use a deadline below the peer timeout (%llu ms), or raise that",
+                       "group: %s: exceeds the peer timeout (use a deadline below %llu ms, or raise that)",
                        attr->reliability, (unsigned long long)(peer_timeout_ns / LH_NS_PER_MS));
     return without_deadline(attr->reliability, lane->reliability, sizeof lane->reliability);
 }

@@ -79,9 +79,9 @@ static void announce_failure(struct mesh *mesh, uint32_t failed)
             link_send_control(&mesh->links[r], &tag, body, bytes);
 }
 
-/* Its peer may live, and the connection be well: what it sends is dropped from now on, which it must know.
- * What still waits for it is of no use, and may leave no room for this. */
-static void tell(struct link *link)
+/* The rank may live, and its connection may work: it must learn that its messages are dropped from now on.
+ * The backlog for it is useless, and may take all of the queue. */
+static void announce_exclusion(struct link *link)
 {
     const struct notice notice = {.error = -LH_EPEER, .rank = link->rank};
     const struct tag tag = {.kind = TAG_FAILED};
@@ -104,7 +104,7 @@ static void on_link_failed(struct mesh *mesh, struct link *link, int error, bool
         return;
     link->error = error;
     if (error != -LH_ECLOSED)
-        tell(link);
+        announce_exclusion(link);
     fail_operations(mesh, link->rank);
     if (announces && error != -LH_ECLOSED)
         announce_failure(mesh, link->rank);

@@ -56,7 +56,7 @@ static void control_stream_free(struct control_stream *stream)
     free(stream);
 }
 
-static void tell(struct control_stream *stream)
+static void wake_owner(struct control_stream *stream)
 {
     uint64_t one = 1;
     if (stream->connection) {
@@ -72,7 +72,7 @@ void control_stream_end(struct control_stream *stream, int end)
 {
     int none = 0;
     if (atomic_compare_exchange_strong(&stream->end, &none, end))
-        tell(stream);
+        wake_owner(stream);
 }
 
 /* A reason for people: without what a terminal could act on. */
@@ -122,7 +122,7 @@ static void append(struct control_stream *stream, const struct handshake_header 
         stream->first = frame;
     stream->last = frame;
     stream->waiting++;
-    tell(stream);
+    wake_owner(stream);
 }
 
 /* A frame of the peer, with its body. Tells whoever waits for it. */
@@ -163,7 +163,7 @@ static void control_stream_bind(struct control_stream *stream, struct lh_connect
         free(frame);
     }
     if (atomic_load(&stream->end) != 0)
-        tell(stream);
+        wake_owner(stream);
 }
 
 /* ---- control acceptor ------------------------------------------------------------------------------ */

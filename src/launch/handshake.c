@@ -43,7 +43,7 @@ int handshake_header_decode(const uint8_t *bytes, struct handshake_header *heade
     if (version < HANDSHAKE_VERSION_MIN || version > HANDSHAKE_VERSION)
         return lh_fail(LH_EVERSION,
                        "the remote side speaks " HANDSHAKE_VERSION_TEXT
-                       " %u, this side %u: use the same release",
+                       " %u, this side %u (use the same release)",
                        version, HANDSHAKE_VERSION);
     static const uint8_t last[] = {0, HANDSHAKE_FIN, HANDSHAKE_BUSY, HANDSHAKE_MORE,
                                    HANDSHAKE_COOKIE}; /* by version */

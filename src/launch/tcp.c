@@ -63,7 +63,7 @@ int tcp_split(const char *where, char *host, size_t host_size, char *port, size_
 {
     const char *colon = where ? strrchr(where, ':') : NULL;
     if (!colon || colon[1] == '\0')
-        return lh_fail(LH_EINVAL, "address \"%s\" has no port: use HOST:PORT, [IPv6]:PORT or :PORT",
+        return lh_fail(LH_EINVAL, "address \"%s\": no port (use HOST:PORT, [IPv6]:PORT or :PORT)",
                        where ? where : "");
     const char *begin = where;
     const char *end = colon;
@@ -75,7 +75,8 @@ int tcp_split(const char *where, char *host, size_t host_size, char *port, size_
     }
     if ((size_t)(end - begin) >= host_size || strlen(colon + 1) >= port_size ||
         strspn(colon + 1, "0123456789") != strlen(colon + 1))
-        return lh_fail(LH_EINVAL, "address \"%s\": use HOST:PORT with a port from 0 to 65535", where);
+        return lh_fail(LH_EINVAL, "address \"%s\": invalid (use HOST:PORT with a port from 0 to 65535)",
+                       where);
     memcpy(host, begin, (size_t)(end - begin));
     host[end - begin] = '\0';
     memcpy(port, colon + 1, strlen(colon + 1) + 1);

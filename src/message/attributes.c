@@ -34,7 +34,7 @@ static int check_mtu(uint32_t mtu)
 {
     if (mtu == 0 || (is_power_of_two(mtu) && mtu >= ATTR_MTU_MIN && mtu <= ATTR_MTU_MAX))
         return 0;
-    return lh_fail(LH_EINVAL, "mtu_bytes %u: use 256, 512, 1024, 2048 or 4096", mtu);
+    return lh_fail(LH_EINVAL, "mtu_bytes %u: invalid (use 256, 512, 1024, 2048 or 4096)", mtu);
 }
 
 static int check_chunk(const struct lh_attr *attr)
@@ -42,16 +42,17 @@ static int check_chunk(const struct lh_attr *attr)
     uint32_t unit = attr->mtu_bytes ? attr->mtu_bytes : ATTR_MTU_MIN;
     if (attr->chunk_bytes == 0 || (is_power_of_two(attr->chunk_bytes) && attr->chunk_bytes >= unit))
         return 0;
-    return lh_fail(LH_EINVAL, "chunk_bytes %u: use a power of two, at least %s (%u)", attr->chunk_bytes,
-                   attr->mtu_bytes ? "the MTU" : "the smallest MTU", unit);
+    return lh_fail(LH_EINVAL, "chunk_bytes %u: invalid (use a power of two, at least %s, %u)",
+                   attr->chunk_bytes, attr->mtu_bytes ? "the MTU" : "the smallest MTU", unit);
 }
 
 static int check_slots(const struct lh_attr *attr)
 {
     if (attr->slots != 0 && (!is_power_of_two(attr->slots) || attr->slots > ATTR_SLOTS_MAX))
-        return lh_fail(LH_EINVAL, "slots %u: use a power of two up to %u", attr->slots, ATTR_SLOTS_MAX);
+        return lh_fail(LH_EINVAL, "slots %u: invalid (use a power of two up to %u)", attr->slots,
+                       ATTR_SLOTS_MAX);
     if (attr->slot_bytes > (uint64_t)ATTR_PACKETS_MAX * ATTR_MTU_MAX)
-        return lh_fail(LH_EINVAL, "slot_bytes %llu: use at most %llu", (wide)attr->slot_bytes,
+        return lh_fail(LH_EINVAL, "slot_bytes %llu: out of range (at most %llu)", (wide)attr->slot_bytes,
                        (wide)ATTR_PACKETS_MAX * ATTR_MTU_MAX);
     return 0;
 }
@@ -59,14 +60,16 @@ static int check_slots(const struct lh_attr *attr)
 static int check_counts(const struct lh_attr *attr)
 {
     if (attr->channels > ATTR_CHANNELS_MAX)
-        return lh_fail(LH_EINVAL, "channels %u: use 1 to %u", attr->channels, ATTR_CHANNELS_MAX);
+        return lh_fail(LH_EINVAL, "channels %u: out of range (1 to %u)", attr->channels, ATTR_CHANNELS_MAX);
     if (attr->generations > ATTR_GENERATIONS_MAX)
-        return lh_fail(LH_EINVAL, "generations %u: use 1 to %u", attr->generations, ATTR_GENERATIONS_MAX);
+        return lh_fail(LH_EINVAL, "generations %u: out of range (1 to %u)", attr->generations,
+                       ATTR_GENERATIONS_MAX);
     if (attr->workers > ATTR_WORKERS_MAX && attr->workers != LH_NO_WORKERS)
-        return lh_fail(LH_EINVAL, "workers %u: use 1 to %u, or LH_NO_WORKERS", attr->workers,
+        return lh_fail(LH_EINVAL, "workers %u: out of range (1 to %u, or LH_NO_WORKERS)", attr->workers,
                        ATTR_WORKERS_MAX);
     if (attr->coders > ATTR_CODERS_MAX && attr->coders != LH_NO_CODERS)
-        return lh_fail(LH_EINVAL, "coders %u: use 1 to %u, or LH_NO_CODERS", attr->coders, ATTR_CODERS_MAX);
+        return lh_fail(LH_EINVAL, "coders %u: out of range (1 to %u, or LH_NO_CODERS)", attr->coders,
+                       ATTR_CODERS_MAX);
     return 0;
 }
 
@@ -74,12 +77,12 @@ static int check_counts(const struct lh_attr *attr)
 static int check_times(const struct lh_attr *attr)
 {
     if (attr->spin_ns > ATTR_SPIN_MAX_NS && attr->spin_ns != LH_NO_SPIN)
-        return lh_fail(LH_EINVAL, "spin_ns %llu: use at most %llu (1 s), or LH_NO_SPIN",
+        return lh_fail(LH_EINVAL, "spin_ns %llu: out of range (at most %llu = 1 s, or LH_NO_SPIN)",
                        (wide)attr->spin_ns, (wide)ATTR_SPIN_MAX_NS);
     if (attr->peer_timeout_ns <= ATTR_PEER_TIMEOUT_MAX_NS)
         return 0;
-    return lh_fail(LH_EINVAL, "peer_timeout_ns %llu: use at most %llu (a day)", (wide)attr->peer_timeout_ns,
-                   (wide)ATTR_PEER_TIMEOUT_MAX_NS);
+    return lh_fail(LH_EINVAL, "peer_timeout_ns %llu: out of range (at most %llu = a day)",
+                   (wide)attr->peer_timeout_ns, (wide)ATTR_PEER_TIMEOUT_MAX_NS);
 }
 
 static int check_rates(const struct lh_attr *attr)
@@ -87,7 +90,7 @@ static int check_rates(const struct lh_attr *attr)
     const uint64_t rates[] = {attr->rate_bps, attr->rate_max_bps};
     for (size_t i = 0; i < 2; i++)
         if (rates[i] > ATTR_RATE_MAX_BPS)
-            return lh_fail(LH_EINVAL, "%s %llu: use at most %llu (100 Tbit/s), or 0 for none",
+            return lh_fail(LH_EINVAL, "%s %llu: out of range (at most %llu = 100 Tbit/s, or 0 for none)",
                            i == 0 ? "rate_bps" : "rate_max_bps", (wide)rates[i], (wide)ATTR_RATE_MAX_BPS);
     return attr->congestion ? lh_congestion_check(attr->congestion) : 0;
 }
@@ -109,7 +112,8 @@ static int check_deadline(const struct lh_attr *attr, lh_time deadline_ns)
                        "has its tag; use another reliability, or no match_tags");
     if (deadline_ns < limit_ns || deadline_ns == LH_DEADLINE_NONE)
         return 0;
-    return lh_fail(LH_EINVAL, "deadline of %llu us: use less than peer_timeout_ns (%llu ms), or raise that",
+    return lh_fail(LH_EINVAL,
+                   "deadline of %llu us: exceeds peer_timeout_ns (use less than %llu ms, or raise that)",
                    (wide)(deadline_ns / LH_NS_PER_US), (wide)(limit_ns / LH_NS_PER_MS));
 }
 
@@ -212,17 +216,17 @@ static uint64_t default_slot_bytes(const struct lh_attr *attr)
 static int check_together(const struct lh_attr *attr)
 {
     if (attr->chunk_bytes < attr->mtu_bytes)
-        return lh_fail(LH_EINVAL, "chunk_bytes %u: use at least the MTU (%u)", attr->chunk_bytes,
+        return lh_fail(LH_EINVAL, "chunk_bytes %u: below the MTU (use at least %u)", attr->chunk_bytes,
                        attr->mtu_bytes);
     if (attr->slot_bytes < attr->chunk_bytes || attr->slot_bytes % attr->chunk_bytes != 0)
-        return lh_fail(LH_EINVAL, "slot_bytes %llu: use a multiple of chunk_bytes (%u)",
+        return lh_fail(LH_EINVAL, "slot_bytes %llu: not whole chunks (use a multiple of %u)",
                        (wide)attr->slot_bytes, attr->chunk_bytes);
     if (attr->slot_bytes / attr->mtu_bytes > ATTR_PACKETS_MAX)
-        return lh_fail(LH_EINVAL, "slot_bytes %llu: use at most %llu (%u packets of %u bytes)",
+        return lh_fail(LH_EINVAL, "slot_bytes %llu: out of range (at most %llu: %u packets of %u bytes)",
                        (wide)attr->slot_bytes, (wide)ATTR_PACKETS_MAX * attr->mtu_bytes, ATTR_PACKETS_MAX,
                        attr->mtu_bytes);
     if (attr->window_bytes < attr->chunk_bytes)
-        return lh_fail(LH_EINVAL, "window_bytes %llu: use at least one chunk (%u)",
+        return lh_fail(LH_EINVAL, "window_bytes %llu: below one chunk (use at least %u)",
                        (wide)attr->window_bytes, attr->chunk_bytes);
     return check_coding(attr);
 }

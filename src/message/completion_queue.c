@@ -357,7 +357,7 @@ int lh_completion_queue_create(struct lh_engine *engine, uint32_t capacity,
     if (!engine)
         return lh_fail(LH_EINVAL, "completion queue without an engine: lh_engine_create() first");
     if (capacity == 0 || capacity > LH_QUEUE_CAPACITY_MAX)
-        return lh_fail(LH_EINVAL, "completion queue of %u entries: use 1 to %u", capacity,
+        return lh_fail(LH_EINVAL, "completion queue of %u entries: out of range (1 to %u)", capacity,
                        LH_QUEUE_CAPACITY_MAX);
     int error = engine_check_process(engine);
     if (error)

@@ -100,7 +100,7 @@ static int create_qp(struct lh_connection *c)
     return sdr_qp_open(c->context, &attr, &more, &own, &c->qp);
 }
 
-/* What only an inner connection needs lies behind its struct. */
+/* The state of a sub-connection alone is behind its struct. */
 static size_t struct_bytes(const struct lh_connection *parent)
 {
     return sizeof *parent + (parent ? sizeof *parent->onesided : 0);
@@ -196,7 +196,7 @@ static int create_all(struct lh_connection *c)
     return lh_fail(LH_ENOMEM, "no memory for %u requests", LH_REQUESTS_MAX);
 }
 
-/* outer: NULL, or it is opened as the inner one of that. */
+/* parent: NULL, or the connection is opened as the sub-connection of it. */
 static int open_connection(const struct lh_attr *attr, struct lh_connection *parent,
                            struct lh_connection **connection)
 {
@@ -343,7 +343,7 @@ lh_time lh_now(struct lh_connection *connection)
     return lh_sdr_now(connection->context);
 }
 
-/* Those of its inner connection. */
+/* Adds the counters of the sub-connection. */
 static int add_stats(struct lh_connection *sub, struct lh_stats *stats)
 {
     struct lh_stats own;

@@ -262,7 +262,7 @@ static int blob_decode(const uint8_t *blob, size_t bytes, struct qp_info *info, 
     if (bytes <= BLOB_HEADER_BYTES || bytes > LH_BLOB_MAX || lh_get_be32(blob) != BLOB_MAGIC)
         return lh_fail(LH_EHANDSHAKE, "malformed connection blob of %zu bytes", bytes);
     if (lh_get_be16(blob + 4) != BLOB_VERSION)
-        return lh_fail(LH_EVERSION, "peer's blob has version %u, this side %u: use the same Longhaul",
+        return lh_fail(LH_EVERSION, "peer's blob has version %u, this side %u (use the same Longhaul)",
                        lh_get_be16(blob + 4), BLOB_VERSION);
     *flags = lh_get_be16(blob + 6);
     return qp_info_decode(blob + BLOB_HEADER_BYTES, bytes - BLOB_HEADER_BYTES, info);

@@ -103,7 +103,7 @@ struct lh_connection {
     struct rx rx;
     struct small_messages small;
     struct onesided_parent onesided_parent;
-    struct lh_connection *parent; /* of an inner connection, as the next; else NULL */
+    struct lh_connection *parent; /* of a sub-connection, as the next; else NULL */
     struct onesided *onesided;
     uint8_t *last; /* CONNECTION_LAST_MAX: what had arrived when it ended; set with `error`; or NULL */
     size_t last_bytes;
@@ -122,7 +122,7 @@ int connection_check(const struct lh_connection *c);
 /* Before lh_attach(): the host that the peer's control connection comes from, which is proven to be the
  * peer's. Where its blob names another, there may be NAT on the path: its packets may come from here. */
 void connection_peer_seen_at(struct lh_connection *c, uint8_t family, const uint8_t address[16]);
-/* Opens the inner connection of one that is attached, which serves its one-sided operations: with the same
+/* Opens the sub-connection of an attached connection, which serves its one-sided operations: with the same
  * attributes, on the same engine. Takes no lock. */
 int connection_open_sub(struct lh_connection *parent, struct lh_connection **sub);
 /* This side is behind NAT. */
@@ -199,7 +199,7 @@ void onesided_free_sub(struct lh_connection *c);
 #define BLOB_EAGER     2u   /* small messages without a clear-to-send */
 #define BLOB_MATCH     4u   /* peers whose receives choose messages by their tags */
 #define BLOB_MATCHES   8u   /* its own receives do */
-#define BLOB_ONESIDED  16u  /* one-sided operations, by an inner connection */
+#define BLOB_ONESIDED  16u  /* one-sided operations, by a sub-connection */
 #define BLOB_KEEPALIVE 32u  /* KEEPALIVE of one queue pair for others (control.h) */
 #define BLOB_PARTS     64u  /* control messages of a connection in parts (control.h) */
 #define BLOB_LONG      256u /* control messages of a connection as long as a packet (control.h) */

@@ -19,9 +19,9 @@
 #include "message/tx_state.h"
 #include "sdr/sdr_driver.h"
 
-/* ---- inner ----------------------------------------------------------------------------------------- */
+/* ---- sub-connection -------------------------------------------------------------------------------- */
 
-/* The inner connection of a connection (onesided_operations.h): the exchange of blobs, what it leaves. */
+/* The sub-connection of a connection (onesided_operations.h): the exchange of blobs, its effects. */
 
 static void lock(struct lh_connection *c)
 {
@@ -46,7 +46,7 @@ int onesided_attach(struct lh_connection *c, const uint8_t *blob, uint32_t bytes
     return error;
 }
 
-/* Keeps the peer's blob until this side opens its inner connection. */
+/* Keeps the peer's blob until this side opens its sub-connection. */
 static bool keep(struct lh_connection *c, const uint8_t *blob, uint32_t bytes)
 {
     struct onesided_parent *parent = &c->onesided_parent;

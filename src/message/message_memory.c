@@ -106,7 +106,8 @@ int message_memory_check(const struct lh_message *message, uint64_t *bytes)
 {
     *bytes = 0;
     if (message->count > LH_PARTS_MAX)
-        return lh_fail(LH_EINVAL, "message of %u parts: use at most %u", message->count, LH_PARTS_MAX);
+        return lh_fail(LH_EINVAL, "message of %u parts: out of range (at most %u)", message->count,
+                       LH_PARTS_MAX);
     if (message->count > 0 && !message->parts)
         return lh_fail(LH_EINVAL, "message of %u parts: lh_message.parts is NULL", message->count);
     for (uint32_t i = 0; i < message->count; i++) {

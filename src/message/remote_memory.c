@@ -19,7 +19,7 @@ typedef unsigned long long wide; /* for %llu */
 
 static_assert(REGIONS_MAX == LH_REGIONS_MAX, "as in longhaul/onesided.h");
 
-/* ---- the inner connection ---------------------------------------------------------------------------- */
+/* ---- sub-connection -------------------------------------------------------------------------------- */
 
 static void lock(struct lh_connection *c)
 {
@@ -52,7 +52,7 @@ static void attach_to_kept(struct lh_connection *c)
     unlock(sub);
 }
 
-/* Under the lock; an inner connection that was just opened. */
+/* Under the lock; a sub-connection that was just opened. */
 static void install(struct lh_connection *c, struct lh_connection *sub)
 {
     struct onesided_parent *parent = &c->onesided_parent;
@@ -110,14 +110,15 @@ static int check_exposed(const struct lh_connection *c, const struct lh_part *pa
                          const struct lh_completion_queue *queue)
 {
     if (access == 0 || (access & ~(uint32_t)(LH_ACCESS_WRITE | LH_ACCESS_READ)) != 0)
-        return lh_fail(LH_EINVAL, "access 0x%x: use LH_ACCESS_WRITE, LH_ACCESS_READ or both", access);
+        return lh_fail(LH_EINVAL, "access 0x%x: invalid (use LH_ACCESS_WRITE, LH_ACCESS_READ or both)",
+                       access);
     if (part->bytes == 0 || part->bytes > BYTES_MAX || !part->address)
-        return lh_fail(LH_EINVAL, "region of %zu bytes at %p: use 1 to 2^48 - 1 bytes", part->bytes,
-                       part->address);
+        return lh_fail(LH_EINVAL, "region of %zu bytes at %p: out of range (1 to 2^48 - 1 bytes)",
+                       part->bytes, part->address);
     return queue ? completion_queue_check(queue, c->engine) : 0;
 }
 
-/* Under the lock of the inner connection. */
+/* Under the lock of the sub-connection. */
 static int add_region(struct lh_connection *c, const struct lh_part *part, struct lh_region *region)
 {
     struct onesided *o = c->onesided;
@@ -214,7 +215,7 @@ static int check_key(const struct lh_onesided *wanted, uint32_t access, uint64_t
 
 /* ---- operations -------------------------------------------------------------------------------------- */
 
-/* Under the lock of the inner connection. */
+/* Under the lock of the sub-connection. */
 static int check_operation(struct lh_connection *c, const struct lh_onesided *wanted,
                            const struct lh_message *message, bool writes, uint64_t *bytes)
 {

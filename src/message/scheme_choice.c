@@ -34,8 +34,7 @@ static int fail_unknown(const struct lh_scheme *own, const char *name, size_t by
         used = (size_t)snprintf(known, sizeof known, " %s", own->name);
     for (const struct lh_scheme *const *s = lh_schemes(); *s && used < sizeof known; s++)
         used += (size_t)snprintf(known + used, sizeof known - used, " %s", (*s)->name);
-    return lh_fail(LH_EINVAL, "reliability \"%.*s\" is not known: use one of auto%s", (int)bytes, name,
-                   known);
+    return lh_fail(LH_EINVAL, "reliability \"%.*s\": unknown (use one of auto%s)", (int)bytes, name, known);
 }
 
 /* A scheme of the caller's own may have that name, too. */
@@ -68,8 +67,8 @@ int scheme_choose(const struct lh_attr *attr, struct scheme_choice *choice)
         return lh_fail(LH_EINVAL, "reliability \"%s\": no parameter after the %s (leave it out)", text,
                        text[name_bytes] == ',' ? "comma" : "colon");
     if (attr->scheme && attr->scheme->id < LH_SCHEME_ID_USER)
-        return lh_fail(LH_EINVAL, "scheme %s has id %u: use %u to 255 for your own", attr->scheme->name,
-                       attr->scheme->id, LH_SCHEME_ID_USER);
+        return lh_fail(LH_EINVAL, "scheme %s: id %u out of range (%u to 255 for your own)",
+                       attr->scheme->name, attr->scheme->id, LH_SCHEME_ID_USER);
     if (is_auto(attr->scheme, text, name_bytes))
         return choose_auto(rest, choice);
     const struct lh_scheme *scheme = find_by_name(attr->scheme, text, name_bytes);

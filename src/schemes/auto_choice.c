@@ -309,7 +309,7 @@ static int take_by(const char *value, size_t bytes, enum lh_plan_by *by)
             *by = (enum lh_plan_by)i;
             return 0;
         }
-    return lh_fail(LH_EINVAL, "auto: by=%.*s is not known: use mean, p50, p99 or p999", (int)bytes, value);
+    return lh_fail(LH_EINVAL, "auto: by=%.*s: unknown (use mean, p50, p99 or p999)", (int)bytes, value);
 }
 
 static int take_overhead(const char *value, size_t bytes, double *max_overhead)

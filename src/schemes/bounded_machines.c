@@ -61,7 +61,7 @@ static int take_code(const char *value, struct reading *reading)
         return lh_fail(LH_EINVAL,
                        "bounded: the code is given twice, the second time as \"%s\"; give it once", value);
     if (!mds && strcmp(value, "xor") != 0)
-        return lh_fail(LH_EINVAL, "bounded: code \"%s\" is not known: use mds or xor", value);
+        return lh_fail(LH_EINVAL, "bounded: code \"%s\": unknown (use mds or xor)", value);
     reading->code = mds ? EC_MDS : EC_XOR;
     return 0;
 }

@@ -407,9 +407,9 @@ void qp_wake_channel(void *context, uint32_t channel)
 
 /* ---- the way to the peer ----------------------------------------------------------------------------- */
 
-struct sdr_qp *qp_of_keepalive_member(struct keepalive_member *keepalive_member)
+struct sdr_qp *qp_of_keepalive_member(struct keepalive_member *member)
 {
-    return (struct sdr_qp *)((char *)keepalive_member - offsetof(struct sdr_qp, keepalive_member));
+    return (struct sdr_qp *)((char *)member - offsetof(struct sdr_qp, keepalive_member));
 }
 
 /* Where the peer's control port is its QP's own, it says nothing about the context. */

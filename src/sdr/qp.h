@@ -201,7 +201,7 @@ struct sdr_qp {
     uint32_t upper_max;              /* bytes of a message of the layer above, with its header */
     uint32_t parts_sent;             /* messages in parts */
     struct control_parts *parts;     /* of one that arrives; NULL: none did lately */
-    uint32_t bundles_untold;         /* times still to tell the peer that this side does */
+    uint32_t bundles_unannounced;    /* announcements to the peer still to send: this side bundles */
     bool pong_wanted;
     bool cts_ack_wanted;          /* a clear-to-send came: acknowledge */
     bool cts_refused;             /* clear-to-sends are due that the fabric did not take */
@@ -301,7 +301,7 @@ void qp_watch_again(struct sdr_qp *qp);
 void qp_join_keepalive_group(struct sdr_qp *qp);
 /* It keeps the way to its peer open no longer: the next one does. Under the gate of the control worker. */
 void qp_leave_keepalive_group(struct sdr_qp *qp);
-struct sdr_qp *qp_of_keepalive_member(struct keepalive_member *keepalive_member);
+struct sdr_qp *qp_of_keepalive_member(struct keepalive_member *member);
 /* All gates of the QP, in ascending order. */
 void qp_gates_enter(struct sdr_qp *qp);
 void qp_gates_leave(struct sdr_qp *qp);

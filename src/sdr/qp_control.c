@@ -131,7 +131,7 @@ int lh_sdr_message_send(struct sdr_qp *qp, const void *data, size_t bytes)
 {
     uint32_t maximum = qp->upper_max - CONTROL_HEADER_BYTES;
     if (bytes == 0 || bytes > maximum)
-        return lh_fail(LH_ERANGE, "message of %zu bytes: use 1 to %u", bytes, maximum);
+        return lh_fail(LH_ERANGE, "message of %zu bytes: out of range (1 to %u)", bytes, maximum);
     int error = qp_usable(qp);
     if (error)
         return error;
@@ -387,7 +387,7 @@ static void note_proof(struct sdr_qp *qp, lh_time now)
     store_give(qp->store, qp->path.challenges, PATH_CHALLENGES_BYTES);
     qp->path.challenges = NULL;
     qp_rate_start(qp, now);
-    qp->bundles_untold = qp->endpoint->fabric->ops->bundles_control ? BUNDLE_COPIES : 0;
+    qp->bundles_unannounced = qp->endpoint->fabric->ops->bundles_control ? BUNDLE_COPIES : 0;
     atomic_store_explicit(&qp->proven, true, memory_order_relaxed);
     qp_wake_all(qp);
 }
@@ -501,11 +501,11 @@ static bool send_upper(struct sdr_qp *qp, uint32_t maximum)
     return qp->outbox.tail != before;
 }
 
-/* Beside others, that an idle QP sends nothing for it. */
-static void tell_of_bundles(struct sdr_qp *qp)
+/* With other control messages only: an idle QP sends none for it. */
+static void announce_bundles(struct sdr_qp *qp)
 {
-    if (qp->bundles_untold > 0 && send_simple(qp, CONTROL_UPPERS))
-        qp->bundles_untold--;
+    if (qp->bundles_unannounced > 0 && send_simple(qp, CONTROL_UPPERS))
+        qp->bundles_unannounced--;
 }
 
 static bool send_report(struct sdr_qp *qp, lh_time now)
@@ -613,7 +613,7 @@ static bool send_due(struct sdr_qp *qp, lh_time now)
     sent |= send_report(qp, now);
     sent |= send_upper(qp, FIRST_BATCH);
     if (sent)
-        tell_of_bundles(qp);
+        announce_bundles(qp);
     if (ping_at(qp) <= now && path_ping_due(&qp->path, now))
         send_simple(qp, CONTROL_PING);
     return sent;

@@ -149,14 +149,14 @@ static int check_sizes(const struct message_shape *shape, uint64_t chunk_bytes)
 {
     if (shape->mtu_bytes < ROCE_PAYLOAD_MIN || shape->mtu_bytes > ROCE_MTU_MAX ||
         (shape->mtu_bytes & (shape->mtu_bytes - 1)))
-        return lh_fail(LH_EINVAL, "MTU %u: use a power of two from %u to %u", shape->mtu_bytes,
+        return lh_fail(LH_EINVAL, "MTU %u: invalid (use a power of two from %u to %u)", shape->mtu_bytes,
                        ROCE_PAYLOAD_MIN, ROCE_MTU_MAX);
     if (chunk_bytes < shape->mtu_bytes || (chunk_bytes & (chunk_bytes - 1)) ||
         chunk_bytes > (UINT64_C(1) << 31))
-        return lh_fail(LH_EINVAL, "chunk of %llu bytes: use a power of two, at least the MTU (%u)",
+        return lh_fail(LH_EINVAL, "chunk of %llu bytes: invalid (use a power of two, at least the MTU, %u)",
                        (unsigned long long)chunk_bytes, shape->mtu_bytes);
     if (shape->slot_bytes < shape->mtu_bytes || shape->slot_bytes > UINT32_MAX)
-        return lh_fail(LH_EINVAL, "messages of up to %llu bytes: use the MTU (%u) to 4 GiB - 1",
+        return lh_fail(LH_EINVAL, "messages of up to %llu bytes: out of range (%u, the MTU, to 4 GiB - 1)",
                        (unsigned long long)shape->slot_bytes, shape->mtu_bytes);
     return 0;
 }
@@ -166,12 +166,13 @@ static int check_split(const struct message_shape *shape)
     struct immediate_split split = shape->split;
     if (split.message_bits < 1 || split.message_bits > 16 || split.fragment_bits < 1 ||
         split.fragment_bits > 8 || 32 % split.fragment_bits)
-        return lh_fail(LH_EINVAL, "immediate split %u + %u + %u: use 10 + 18 + 4 or 8 + 22 + 2",
+        return lh_fail(LH_EINVAL, "immediate split %u + %u + %u: invalid (use 10 + 18 + 4 or 8 + 22 + 2)",
                        split.message_bits, split.offset_bits, split.fragment_bits);
     if ((shape->slots & (shape->slots - 1)) || shape->slots > 1u << split.message_bits)
-        return lh_fail(LH_EINVAL,
-                       "%u messages in flight: use a power of two up to %u (%u bits of the immediate)",
-                       shape->slots, 1u << split.message_bits, split.message_bits);
+        return lh_fail(
+            LH_EINVAL,
+            "%u messages in flight: invalid (use a power of two up to %u: %u bits of the immediate)",
+            shape->slots, 1u << split.message_bits, split.message_bits);
     uint64_t packets = (shape->slot_bytes + shape->mtu_bytes - 1) / shape->mtu_bytes;
     if (packets > UINT64_C(1) << split.offset_bits)
         return lh_fail(LH_ERANGE,
@@ -179,7 +180,7 @@ static int check_split(const struct message_shape *shape)
                        (unsigned long long)shape->slot_bytes, (unsigned long long)packets,
                        split.offset_bits, 1u << split.offset_bits);
     if (shape->generations < 1 || shape->generations > QP_INFO_GENERATIONS_MAX)
-        return lh_fail(LH_EINVAL, "%u generations: use 1 to %u", shape->generations,
+        return lh_fail(LH_EINVAL, "%u generations: out of range (1 to %u)", shape->generations,
                        QP_INFO_GENERATIONS_MAX);
     return 0;
 }
@@ -188,7 +189,8 @@ static int check_rates(const struct lh_qp_attr *more)
 {
     uint64_t rate_bps = more->rate_bps > more->rate_max_bps ? more->rate_bps : more->rate_max_bps;
     if (rate_bps > RATE_MAX_BPS)
-        return lh_fail(LH_EINVAL, "rate of %llu bit/s: use at most %llu (100 Tbit/s), or 0 for none",
+        return lh_fail(LH_EINVAL,
+                       "rate of %llu bit/s: out of range (at most %llu = 100 Tbit/s, or 0 for none)",
                        (unsigned long long)rate_bps, (unsigned long long)RATE_MAX_BPS);
     return 0;
 }

@@ -118,8 +118,8 @@ static void start_grant(struct sdr_qp *qp, lh_time now)
     credit_grant_start(&qp->grant, controller, qp->grant_memory, &path, now);
 }
 
-/* A rate that was told does not change, so the fabric is told once. */
-static void tell_fixed(struct sdr_qp *qp)
+/* A configured rate does not change: one announcement to the fabric suffices. */
+static void announce_fixed(struct sdr_qp *qp)
 {
     const struct fabric_ops *ops = qp->endpoint->fabric->ops;
     if (ops->pace && qp->rate.pacer.rate_bps != 0)
@@ -132,7 +132,7 @@ void qp_rate_start(struct sdr_qp *qp, lh_time now)
     qp->report.packets_max = buffer / UNREPORTED_SHARE / qp->shape.mtu_bytes;
     start_grant(qp, now);
     if (!rate_control_is_on(&qp->rate)) {
-        tell_fixed(qp);
+        announce_fixed(qp);
         return;
     }
     remember_others(qp, now);
@@ -304,8 +304,8 @@ void qp_rate_on_dropped(struct sdr_qp *qp, uint64_t bytes, lh_time now)
     wake_channels(qp, channels);
 }
 
-/* The kernel, or a device, spaces what leaves in one burst; it is told of changes that matter. */
-static void tell_pace(struct sdr_qp *qp, lh_time now)
+/* The kernel, or a device, spaces the packets of a burst: changes above PACE_CHANGE are announced to it. */
+static void announce_pace(struct sdr_qp *qp, lh_time now)
 {
     const struct fabric_ops *ops = qp->endpoint->fabric->ops;
     uint64_t pace_bps = atomic_load_explicit(&qp->pace_bps, memory_order_relaxed);
@@ -330,7 +330,7 @@ lh_time qp_rate_round(struct sdr_qp *qp, lh_time now)
         channels = take_waiting(qp, now);
     lh_time next = rate_control_next(&qp->rate);
     pthread_mutex_unlock(&qp->pacer_lock);
-    tell_pace(qp, now);
+    announce_pace(qp, now);
     wake_channels(qp, channels);
     return channels ? now : next;
 }

@@ -73,17 +73,18 @@ lh_time lh_sdr_now(struct sdr_context *context)
 static int check_attr(const struct lh_context_attr *attr)
 {
     if (attr->channels == 0 || attr->channels > QP_INFO_CHANNELS_MAX)
-        return lh_fail(LH_EINVAL, "channels %u: use 1 to %u", attr->channels, QP_INFO_CHANNELS_MAX);
+        return lh_fail(LH_EINVAL, "channels %u: out of range (1 to %u)", attr->channels,
+                       QP_INFO_CHANNELS_MAX);
     if (attr->workers > attr->channels && attr->workers != LH_SDR_NO_WORKERS)
         return lh_fail(LH_EINVAL, "workers %u: exceed the channels, %u (use at most one per channel)",
                        attr->workers, attr->channels);
     long cpus = sysconf(_SC_NPROCESSORS_CONF);
     for (uint32_t i = 0; attr->worker_cpus && attr->workers != LH_SDR_NO_WORKERS && i < attr->workers; i++)
         if (attr->worker_cpus[i] < -1 || attr->worker_cpus[i] >= cpus)
-            return lh_fail(LH_EINVAL, "worker CPU %d: use 0 to %ld, or -1 for any", attr->worker_cpus[i],
-                           cpus - 1);
+            return lh_fail(LH_EINVAL, "worker CPU %d: out of range (0 to %ld, or -1 for any)",
+                           attr->worker_cpus[i], cpus - 1);
     if (attr->spin_ns > SPIN_MAX_NS && attr->spin_ns != LH_NO_SPIN)
-        return lh_fail(LH_EINVAL, "spin_ns %llu: use at most %llu (1 s), or LH_NO_SPIN",
+        return lh_fail(LH_EINVAL, "spin_ns %llu: out of range (at most %llu = 1 s, or LH_NO_SPIN)",
                        (unsigned long long)attr->spin_ns, (unsigned long long)SPIN_MAX_NS);
     return 0;
 }
@@ -186,7 +187,8 @@ static int create_context(const char *device, const struct lh_context_attr *want
     if (error)
         return error;
     if (log_max_qps > CONTEXT_QPS_LOG_MAX)
-        return lh_fail(LH_EINVAL, "log2 of QPs %u: use at most %u", log_max_qps, CONTEXT_QPS_LOG_MAX);
+        return lh_fail(LH_EINVAL, "log2 of QPs %u: out of range (at most %u)", log_max_qps,
+                       CONTEXT_QPS_LOG_MAX);
     if (!device)
         return lh_fail(LH_EINVAL, "no device name (example: udp:[::1])");
     struct sdr_context *context =

@@ -16,6 +16,7 @@
 #include <longhaul/types.h>
 
 #include "base/error.h"
+#include "base/min_max.h"
 #include "sdr/qp_parts.h"
 #include "sdr/run_queue.h"
 #include "sdr/sdr_state.h"
@@ -315,9 +316,9 @@ void round_remove_qp(struct sdr_context *context, struct sdr_qp *qp)
 
 /*
  * A worker spins while there is work and, where that pays (worker_sleep.h), for a while after it. On long
- * paths it rests instead (worker_sleep.h). Then it sleeps until a socket is readable, another thread
- * wakes it, or a timer is due. Spinning matters: waking a sleeping receiver is paid by the sender, in its
- * send call.
+ * paths it coalesces arrivals instead (worker_sleep.h): it sleeps once for a short interval, whatever
+ * arrives. Then it sleeps until a socket is readable, another thread wakes it, or a timer expires. Spinning
+ * matters: the sender pays for waking a sleeping receiver, in its send call.
  */
 
 #define SLICE_NS     (100 * LH_NS_PER_US) /* the kernel's shortest */
@@ -348,8 +349,8 @@ static void request_short_slice(void)
     syscall(SYS_sched_setattr, 0, &request, 0);
 }
 
-/* 0: none of the QPs that were busy lately allows a rest. */
-static lh_time remaining_of(struct worker *worker, lh_time now)
+/* 0: the QPs that were busy lately allow none. */
+static lh_time coalesce_interval(struct worker *worker, lh_time now)
 {
     gate_enter_round(&worker->gate);
     lh_time coalesce_ns = coalesce_of_all(&worker->coalesce, now);
@@ -357,18 +358,16 @@ static lh_time remaining_of(struct worker *worker, lh_time now)
     return coalesce_ns;
 }
 
-/* A rest ends when another thread wakes the worker, any other sleep when a socket is readable, too. */
-static void sleep_until(struct worker *worker, bool rests, lh_time now, lh_time next)
+/* Another thread's wake-up ends each sleep; a readable socket ends those that do not coalesce. */
+static void sleep_until(struct worker *worker, bool coalesces, lh_time now, lh_time next)
 {
     struct pollfd fds[] = {{.fd = worker->waker.fd, .events = POLLIN},
                            {.fd = worker->watch.fd, .events = POLLIN}};
-    lh_time span = next <= now ? 0 : next - now;
-    if (span > SLEEP_MAX_NS)
-        span = SLEEP_MAX_NS;
-    struct timespec timeout = {(time_t)(span / LH_NS_PER_S), (long)(span % LH_NS_PER_S)};
+    lh_time sleep_ns = lh_min(lh_sub_sat(next, now), SLEEP_MAX_NS);
+    struct timespec timeout = {(time_t)(sleep_ns / LH_NS_PER_S), (long)(sleep_ns % LH_NS_PER_S)};
     atomic_store(&worker->waker.asleep, true);
     if (!atomic_load(&worker->waker.kicked) && !atomic_load(&worker->stop))
-        ppoll(fds, rests ? 1 : 2, &timeout, NULL); /* a negative descriptor is ignored */
+        ppoll(fds, coalesces ? 1 : 2, &timeout, NULL); /* a negative descriptor is ignored */
     atomic_store(&worker->waker.asleep, false);
     uint64_t drained;
     if (fds[0].revents & POLLIN)
@@ -385,7 +384,7 @@ static void *worker_main(void *argument)
     request_short_slice();
     struct spin spin;
     spin_init(&spin, context->spin_ns);
-    bool rested = false;
+    bool has_coalesced = false;
     while (!atomic_load_explicit(&worker->stop, memory_order_acquire)) {
         lh_time next;
         /* An exchange, not a store: whoever kicked before it has its work seen by this round. */
@@ -394,16 +393,17 @@ static void *worker_main(void *argument)
         lh_time now = context->fabric->ops->now(context->fabric);
         if (moved || atomic_load(&worker->waker.kicked)) {
             spin_on_work(&spin, now);
-            rested = false;
+            has_coalesced = false;
             continue;
         }
-        lh_time coalesce_ns = remaining_of(worker, now);
+        lh_time coalesce_ns = coalesce_interval(worker, now);
         if (next <= now || (coalesce_ns == 0 && !spin_is_over(&spin, now)))
             continue;
         spin_on_sleep(&spin);
-        bool rests = coalesce_ns > 0 && !rested;
-        sleep_until(worker, rests, now, rests && next > now + coalesce_ns ? now + coalesce_ns : next);
-        rested = rests;
+        bool coalesces = coalesce_ns > 0 && !has_coalesced;
+        sleep_until(worker, coalesces, now,
+                    coalesces && next > now + coalesce_ns ? now + coalesce_ns : next);
+        has_coalesced = coalesces;
     }
     return NULL;
 }

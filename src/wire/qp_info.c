@@ -177,7 +177,7 @@ static int check_counts(const uint8_t *data, size_t bytes)
 static int check_address(const struct qp_info_endpoint *endpoint)
 {
     static const uint8_t zero[12];
-    if (endpoint->fabric < QP_INFO_UDP || endpoint->fabric > QP_INFO_SIM)
+    if (endpoint->fabric < QP_INFO_UDP || endpoint->fabric >= QP_INFO_FABRICS_END)
         return bad_field("fabric", endpoint->fabric, "1 (udp), 2 (verbs) or 3 (sim)");
     if (endpoint->family != 4 && endpoint->family != 6)
         return bad_field("address family", endpoint->family, "4 or 6");

@@ -23,6 +23,7 @@ enum qp_info_fabric {
     QP_INFO_UDP = 1,
     QP_INFO_VERBS = 2,
     QP_INFO_SIM = 3,
+    QP_INFO_FABRICS_END, /* no fabric: the first free number */
 };
 
 /* Where an endpoint can be reached: what the fabric contributes. */

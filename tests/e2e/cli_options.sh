@@ -73,7 +73,7 @@ for command in recv perf; do
     for scheme in $offered auto; do
         wrong '--window 1: ' recv --reliability "$scheme" --window 1 # refused after a valid scheme
     done
-    for scheme in $("$LONGHAUL" recv --reliability none 2>&1 | sed 's/.*use one of//'); do
+    for scheme in $("$LONGHAUL" recv --reliability none 2>&1 | sed 's/.*use one of//; s/)$//'); do
         [[ " $offered auto " == *" $scheme "* ]] || [ "$command $scheme" = "recv bounded" ] ||
             fail "$command --help does not offer $scheme: $offered"
     done
@@ -229,7 +229,9 @@ say "--help and --version"
 "$LONGHAUL" --help | grep -q '^  recv ' || fail "--help does not list recv"
 
 man=${LH_SOURCE_DIR:-$(dirname "$0")/../..}/docs/man
-for command in send recv perf probe demo sim plan devices; do
+commands=$("$LONGHAUL" --help | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p')
+[ "$(wc -w <<<"$commands")" -gt 10 ] || fail "not all commands: $commands"
+for command in $commands; do
     say "longhaul $command --help is at most 100 columns wide, and its man pages have each option"
     "$LONGHAUL" $command --help >"$work/help" || fail "longhaul $command --help ended with $?"
     ! grep -E '.{101}' "$work/help" || fail "too wide"

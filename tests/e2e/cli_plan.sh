@@ -281,7 +281,7 @@ taken() {
     "$LONGHAUL" recv --reliability "$1" --window 1 2>&1 | grep -q -- '--window'
 }
 taken sr-nack && ! taken magic && ! taken sr-rto, || fail "recv takes other schemes"
-names=$("$LONGHAUL" recv --reliability none 2>&1 | sed 's/.*use one of//')
+names=$("$LONGHAUL" recv --reliability none 2>&1 | sed 's/.*use one of//; s/)$//')
 [ "$(wc -w <<<"$names")" -ge 5 ] || fail "recv has: $names"
 for scheme in $names sr-rto,alpha=0.25 sr-rto,alpha=100 ec:mds,k=1,m=254 ec:mds,k=254,m=1 ec:xor,k=127,m=127 \
     ec:mds,beta=0 ec:mds,beta=100 ec:mds,fallback=sr ec:xor,spread=65535,fallback=ir; do

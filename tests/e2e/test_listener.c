@@ -656,7 +656,7 @@ static void a_listener_that_cannot_propose(void **state)
     snprintf(where, sizeof where, "[::1]:%u", lh_listener_port(listener));
     for (uint32_t i = 0; i < 2; i++) {
         assert_int_equal(lh_connect(where, NULL, PATIENCE_NS, &connection), -LH_EHANDSHAKE);
-        assert_non_null(strstr(lh_last_error(), "chunk_bytes 1024: use at least the MTU (4096)"));
+        assert_non_null(strstr(lh_last_error(), "chunk_bytes 1024: below the MTU (use at least 4096)"));
     }
     lh_listener_close(listener);
 }

@@ -427,7 +427,7 @@ static void bad_arguments(void **state)
     expect_refused(lh_completion_queue_create(NULL, 1, &queue), -LH_EINVAL, "without an engine");
     expect_refused(lh_completion_queue_create(engines[0], 0, &queue), -LH_EINVAL, "of 0 entries");
     expect_refused(lh_completion_queue_create(engines[0], LH_QUEUE_CAPACITY_MAX + 1, &queue), -LH_EINVAL,
-                   "use 1 to 1048576");
+                   "out of range (1 to 1048576)");
     assert_null(queue);
     expect_refused(lh_post_send(ends[0][0], some, 1, NULL, NULL, 0, NULL), -LH_EINVAL,
                    "no completion queue");

@@ -395,7 +395,7 @@ static void bad_lists(void **state)
     for (uint32_t i = 0; i <= PARTS_MAX; i++)
         parts[i] = (struct lh_part){bytes, 1, NULL};
     open_pair(&pair, "sr-nack", CLEAN_LINK, 1, MTU);
-    refused(&pair, &message, -LH_EINVAL, "17 parts: use at most 16");
+    refused(&pair, &message, -LH_EINVAL, "17 parts: out of range (at most 16)");
     refused(&pair, &(struct lh_message){.count = 1}, -LH_EINVAL, "parts is NULL");
     message.count = 3;
     parts[2].address = NULL;

@@ -69,6 +69,13 @@ BREACHES = [
     ("circles", "src/wire/b:1: in a circle of 2 files; includes src/wire/c (wire/c.h)",
      {B: '#include "wire/c.h"\n', "src/wire/c.c": '#include "wire/b.h"\n'}),
     ("circles", "needs no exception", {EXCEPTIONS: "include-circle src/wire 2\n"}),
+    ("circles", "src/base/k:1: in a circle of 2 files; includes src/base/l (base/l.cuh)",
+     {"src/base/k.cu": '#include "base/k.cuh"\n', "src/base/k.cuh": '#include "base/l.cuh"\n',
+      "src/base/l.cu": '#include "base/k.cuh"\n', "src/base/l.cuh": ""}),
+    # The exception of the component with most files covers the circle; that of another one does not.
+    ("circles", "exceptions.txt:3: src/base needs no exception", {
+        EXCEPTIONS: "include-circle src/wire 3\ninclude-circle src/base 3\n", B: '#include "wire/c.h"\n',
+        "src/wire/c.h": '#include "base/a.h"\n', "src/base/a.h": '#include "wire/b.h"\n'}),
     ("counters", "bytes has no entry", {"include/longhaul/stats.h": '/*\n    X(bytes, "x")\n*/\n'}),
     ("counters", "bytes is no counter", {"docs/man/lh_stats_count.3": ".TP\n.B bytes\nx\n"}),
     ("headers", "does not compile alone in C17", {"src/base/a.h": "uint32_t a(void);\n"}),
@@ -117,6 +124,9 @@ BREACHES = [
     ("words", '"so many"', {"docs/man/lh_a.3": "It sends so\n.B many\npackets.\n"}),
     ("words", '"room"', {"README.md": "There is no room.\n"}),
     ("words", '"overtaken" (1 in all)', {A: "int is_overtaken_now;\n"}),
+    ("words", '"overtaken" (1 in all)', {A: "int isOvertaken;\n"}),
+    ("words", '"seat" (2 in all)', {A: "int seats, SEAT_COUNT;\n"}),
+    ("words", '"most" (1 in all)', {A: "int at_most; /* At\n * most 3. */\n"}),
     ("words", '"likewise" (1 in all)', {A: "/* Likewise. */\n"}),
     ("words", "lower it to 1", {"README.md": "It was told.\n", EXCEPTIONS: "phrase told 2\n"}),
 ]

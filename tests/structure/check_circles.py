@@ -4,7 +4,8 @@ Nor one of includes in the whole tree, x.c and x.h as one: who uses a type's mem
 A table of functions counts as a call of its file, an inline function's calls count for those who include it.
 A call by a pointer that was passed in is not seen. A circle is reported with its files and, of each, the
 calls that are part of it. Exceptions: "circle COMPONENT N": N files of it are in circles of calls;
-"include-circle COMPONENT N": N pairs of x.c and x.h are in circles of includes.
+"include-circle COMPONENT N": N pairs of x.c and x.h (x.cu and x.cuh) are in circles of includes. A circle of
+several components counts for that with most of its files; of equal ones, for the first by name.
 """
 
 import collections
@@ -33,8 +34,8 @@ def calls(built):
 
 def includes():
     """x of x.c and x.h -> {another one: the header of it that it includes}."""
-    sources = tree.files(".c", ".h", under=("src", "netsim", "cli"))
-    headers = {path for path in sources if path.suffix == ".h"}
+    sources = tree.files(".c", ".h", ".cu", ".cuh", under=("src", "netsim", "cli"))
+    headers = {path for path in sources if path.suffix in (".h", ".cuh")}
     graph = collections.defaultdict(dict)
     for path in sources:
         for _, opening, name in tree.includes(path):
@@ -65,11 +66,17 @@ def circles(graph):
     return found
 
 
+def owner_of(circle):
+    """The component with most of its files; of equal ones, the first by name."""
+    count = collections.Counter(component(source) for source in circle)
+    return min(count, key=lambda name: (-count[name], name))
+
+
 def tell(report, kind, graph, verb, remedy):
     exceptions = tree.Exceptions(kind)
     rooms = collections.defaultdict(list)
     for circle in circles(graph):
-        rooms[component(next(iter(circle)))].append(circle)
+        rooms[owner_of(circle)].append(circle)
     for room, found in sorted(rooms.items()):
         if exceptions.covers(room, sum(len(circle) for circle in found), report):
             continue
@@ -87,7 +94,8 @@ def main():
     tell(report, "circle", calls(built), "calls", "pass effects out and let the caller carry them out")
     tell(report, "include-circle", includes(), "includes",
          "give the lower file a narrow struct of its own component, or move what both need down")
-    left_out = [str(path) for path in tree.files(".c", under=("src", "netsim", "cli")) if path not in built]
+    sources = tree.files(".c", ".cu", under=("src", "netsim", "cli"))
+    left_out = [str(path) for path in sources if path not in built]
     if left_out:
         print(f"not built, not checked: {' '.join(left_out)}")
     report.done(f"{len(built)} object files")

@@ -57,18 +57,19 @@ PHRASES = {
     "what is missing": (r"what (is missing|has not come|did not come)", "missing chunks, gaps"),
     "who waits": (r"who (waits?|is|has|was)", "waiter, caller"),
 }
-# Word of an identifier or a comment in src, netsim and cli: what to write instead.
+# Word of an identifier or a comment in src, netsim and cli, in the singular: what to write instead. "at most"
+# of a comment is no finding.
 WORDS = {
     "anew": "again; a refresh, a restart",
     "goodbye": "close, FIN",
     "heard": "received, reported",
     "hungry": "budget_limited, window_limited",
     "inner": "sub-connection; underlying",
-    "keeper": "representative, member of a keepalive group",
-    "keepers": "keepalive group",
+    "keeper": "representative, member of a keepalive group; keepalive group",
     "least": "min, minimum",
     "likewise": "as above; or repeat the noun",
     "lifeline": "control connection",
+    "most": "max, maximum, limit",
     "nobody": "no thread, no peer",
     "overtaken": "reordered, out of order",
     "said": "reported, announced",
@@ -79,6 +80,8 @@ WORDS = {
 TOKEN = re.compile(r'/\*.*?\*/|//[^\n]*|\'(?:\\.|[^\'\\])*\'|"((?:\\.|[^"\\\n])*)"', re.DOTALL)
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 LEADER = re.compile(r"(\n[ \t]*)\*")
+AT_MOST = re.compile(r"\bat[\s*]+most\b", re.IGNORECASE)
+PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")  # of snake_case, camelCase and PascalCase
 CODE = re.compile(r"`[^`\n]*`")
 TROFF = re.compile(r"^\.\\\".*$|^\.[A-Za-z]+[ \t]*|\\f.|\\&|\"", re.MULTILINE)
 
@@ -131,13 +134,16 @@ def findings():
 
 def findings_in_code():
     """word -> [(path, line)]"""
-    words = re.compile(rf"(?<![a-z])({'|'.join(WORDS)})(?![a-z])", re.IGNORECASE)
     found = {word: [] for word in WORDS}
     for path in tree.files(".c", ".h", ".cu", ".cuh", under=("src", "netsim", "cli")):
         text = "\n".join(tree.lines(path))
         text = TOKEN.sub(lambda token: token[0] if token[1] is None else "\n" * token[0].count("\n"), text)
-        for match in words.finditer(text):
-            found[match[0].lower()].append((path, 1 + text.count("\n", 0, match.start())))
+        text = AT_MOST.sub(lambda token: "\n" * token[0].count("\n"), text)
+        for match in PART.finditer(text):
+            part = match[0].lower()
+            word = part if part in WORDS else part.removesuffix("s")
+            if word in WORDS:
+                found[word].append((path, 1 + text.count("\n", 0, match.start())))
     return found
 
 

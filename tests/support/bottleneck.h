@@ -3,8 +3,8 @@
  *
  * Each flow is what a connection has: a flight, a controller, a pacer, and a receiver that reports as the
  * real one does. The bottleneck is a queue of bytes that drops what does not fit, or a token bucket with or
- * without one; after it packets are lost at random. Packets go in batches of one pacer's burst, so a path of 400 Gbit/s costs no more than a slow
- * one.
+ * without one; after it packets are lost at random. Packets go in batches of one pacer's burst, so a path of
+ * 400 Gbit/s costs no more than a slow one.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

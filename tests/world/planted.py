@@ -267,7 +267,7 @@ BUGS = {
          "return tag->group >= mesh->next_group && tag->kind != TAG_AGREE ? TOO_EARLY : DELIVERED;"),
     ]),
     "left-untold": ("a rank that others report to have failed, and lives, is not told", [
-        ("src/group/mesh.c", "        tell(link);", "        (void)tell;"),
+        ("src/group/mesh.c", "        announce_exclusion(link);", "        (void)announce_exclusion;"),
     ]),
     "report-unanswered": ("who has agreed does not answer who knows of one more failure", [
         ("src/group/agreement.c", "        send_report(group, rank);\n    agreement->taken",

@@ -58,7 +58,7 @@ static void bad_sizes(void **state)
     refused("chunk_bytes 1024", "4096");
     attr.chunk_bytes = 65536;
     attr.slot_bytes = 65536 + 4096;
-    refused("slot_bytes 69632", "multiple of chunk_bytes (65536)");
+    refused("slot_bytes 69632", "multiple of 65536");
     attr.slot_bytes = (uint64_t)8 << 30;
     refused("slot_bytes 8589934592", "1073741824");
     attr.mtu_bytes = 1024;
@@ -84,7 +84,7 @@ static void bad_counts(void **state)
     refused("peer_timeout_ns 18446744073709551615", "a day");
     lh_attr_init(&attr);
     attr.spin_ns = LH_NS_PER_S + 1;
-    refused("spin_ns 1000000001", "at most 1000000000 (1 s), or LH_NO_SPIN");
+    refused("spin_ns 1000000001", "at most 1000000000 = 1 s, or LH_NO_SPIN");
     attr.workers = 65;
     refused("workers 65", "LH_NO_WORKERS");
     attr.coders = 65;

@@ -499,7 +499,7 @@ static void look(const struct model_loss *loss, double piece, double between, do
     struct lh_prng prng;
     struct model_bursts bursts;
     struct model_burst row;
-    double given = -1;
+    double reported = -1;
     lh_prng_seed(&prng, 4);
     model_bursts_start(&bursts, loss);
     *lost = *rows = *sent = 0;
@@ -507,9 +507,10 @@ static void look(const struct model_loss *loss, double piece, double between, do
         model_bursts_skip(&bursts, &prng, at);
         *sent += piece;
         while (model_bursts_next(&bursts, &prng, at + piece, &row)) {
-            assert_true(row.first >= at && row.first > given + (row.first > at) && row.last >= row.first);
+            assert_true(row.first >= at && row.first > reported + (row.first > at) &&
+                        row.last >= row.first);
             assert_true(row.last < at + piece);
-            given = row.last;
+            reported = row.last;
             *lost += row.last - row.first + 1;
             *rows += 1;
         }

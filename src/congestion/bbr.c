@@ -31,7 +31,7 @@
 
 #include "base/error.h"
 #include "base/min_max.h"
-#include "congestion/bbr_train.h"
+#include "congestion/bbr_path.h"
 
 #define REMEMBERED_MAX_NS (24 * 3600 * LH_NS_PER_S)
 #define RATE_MIN_BPS      8e3
@@ -61,8 +61,6 @@
 #define SHARED_RTT     0.08       /* shortest round trip of a cycle, above the shortest ever */
 #define SHARED_PACKETS 4          /* and their time more */
 #define QUEUE_DELAY    (1.0 / 16) /* delay units; with less, loss is no sign of a queue */
-#define EXCESS_LOSS    0.015 /* above the random loss: is congestion with a queue, and tested without */
-#define EXCESS_PACKETS 4     /* and deviations, where no queue confirms it */
 #define MARKED         0.02
 #define UNTIMED_SHARE  2 /* of the queue, forgotten with each report that times nothing: a clock was set */
 #define HOST_RTT_NS    1e6  /* delays are measured in units of at least that: hosts do not always run */
@@ -72,23 +70,10 @@
 #define SHARED_CUT     0.85 /* of what was delivered: so that the queue gets shorter */
 #define CUT_MAX        0.7
 
-/* Loss without a queue: is it the path's own, or that of a policer? See on_loss(). */
-#define STALL_PACKETS  16    /* and more at once, all that was in flight: the rate is far too high, and */
-#define STALL_CUT      4     /* what it is, is unknown */
-#define LOSS_PACKETS   32    /* fewer say nothing */
-#define LOSS_SAMPLE    1024  /* after which what was before counts half */
-#define LOSS_UNTESTED  0.01  /* more is not taken for random without a test */
-#define TEST_GAIN      0.75  /* of what was delivered */
-#define TEST_LOST      8     /* packets, if the loss is the path's own */
-#define TEST_OWN       0.5   /* of the loss at the higher rate; less: it depends on the rate */
-#define TEST_ROUNDS    32    /* at most */
-#define TEST_AGAIN     4     /* rounds */
-#define POLICED_ROUNDS 32    /* until the next probe, which empties the bucket and then loses packets, */
-#define POLICED_NS     100e6 /* and that time on short paths; */
-#define POLICED_LONGER 16    /* twice as long each time, up to so much: */
-#define POLICED_STEP   1.5   /* then so much more each time, until */
-#define POLICED_GONE   8     /* times its rate are found */
-#define POLICED_SAME   1.25  /* the rate that was found before, about */
+#define STALL_PACKETS 16   /* and more at once, all that was in flight: the rate is far too high, and */
+#define STALL_CUT     4    /* what it is, is unknown */
+#define STRICT_LOSS   0.01 /* with more, what arrives varies */
+#define TEST_ROUNDS   32   /* at most */
 
 /* A short queue: this flow alone makes it drop packets. */
 #define SHORT_QUEUE     0.4  /* delay units, see delay_unit() */
@@ -133,11 +118,6 @@ enum bbr_state {
     BBR_LOSS_TEST
 };
 
-struct bbr_loss {
-    double arrived, lost; /* bytes */
-    double timed, ns;     /* bytes that arrived, and in which time: of round trips that did not stall */
-};
-
 /* Rates in bit/s, times in nanoseconds. */
 struct bbr {
     enum bbr_state state;
@@ -153,17 +133,7 @@ struct bbr {
     double rtt_min;           /* 0: unknown */
     uint64_t rtt_min_round;   /* when it was seen last */
     double rtt;               /* of the last feedback */
-    double loss;              /* at random, smoothed */
-    double loss_tested;       /* what the last test has found to be the path's own */
-    struct bbr_loss cruised;  /* without a queue, since the last test */
-    struct bbr_loss test;     /* of the test that runs: */
-    double test_bw;           /* what was delivered before it */
-    uint64_t test_round;      /* when the last one ended */
-    double policed_bw;        /* of the policer that was found last; 0: none */
-    double policed_max;       /* more is not believed yet; 0: anything */
-    double policed_longer;
-    uint64_t policed_round; /* when policed_max changed */
-    lh_time policed_ns;
+    struct bbr_loss loss;
     double queue; /* shortest queueing delay of the last round trip */
     /* Totals at the start: of the connection, or of another path. */
     bool counted;
@@ -298,6 +268,7 @@ static void bbr_start(void *state, const struct lh_congestion_path *path,
                       .random = now ^ path->rtt_ns ^ 0x9e3779b97f4a7c15u};
     if (remembered_is_usable(path))
         b->remembered_bps = (double)path->remembered_rate_bps;
+    bbr_loss_start(&b->loss, path->mtu_bytes);
     bbr_train_start(&b->train, path->mtu_bytes, (uint64_t)(b->remembered_bps * b->rtt_min / 16e9));
     enter(b, BBR_TRAIN, now);
 }
@@ -343,7 +314,7 @@ static double gain_of(const struct bbr *b, lh_time now)
     case BBR_UP:
         return b->up_fast || (double)(now - b->state_ns) < b->up_ns ? b->up_gain : 1;
     case BBR_LOSS_TEST:
-        return TEST_GAIN * b->test_bw / b->bw * (1 - b->loss);
+        return bbr_loss_test_bps(&b->loss) / b->bw * (1 - b->loss.share);
     default:
         return 1;
     }
@@ -351,7 +322,7 @@ static double gain_of(const struct bbr *b, lh_time now)
 
 static double pace_of(const struct bbr *b, lh_time now)
 {
-    double rate = gain_of(b, now) * b->bw / (1 - b->loss);
+    double rate = gain_of(b, now) * b->bw / (1 - b->loss.share);
     if (b->slow_spacings >= FELL_SPACINGS)
         rate = fmin(rate, b->spacing_bps);
     double rtt = fmax(fmax(b->rtt, b->rtt_min), RATE_MIN_RTT);
@@ -373,9 +344,9 @@ static void on_rate(struct bbr *b, const struct lh_congestion_feedback *f)
         limited = true;
     }
     /* What arrives faster than it was paced was held back by one of the hosts. */
-    bool strict = queue_is_short(b) || b->loss > LOSS_UNTESTED; /* what is lost by chance varies */
+    bool strict = queue_is_short(b) || b->loss.share > STRICT_LOSS; /* what is lost by chance varies */
     double tolerance = strict ? SHORT_TOLERANCE : PACE_TOLERANCE;
-    rate = fmin(rate, tolerance * (1 - b->loss) * fmax(b->pace, b->pace_before));
+    rate = fmin(rate, tolerance * (1 - b->loss.share) * fmax(b->pace, b->pace_before));
     if (rate > 0 && f->sent_ns != 0 && f->sent_ns < b->train_end_ns) {
         on_remaining_train(b, rate);
         return;
@@ -387,8 +358,8 @@ static void on_rate(struct bbr *b, const struct lh_congestion_feedback *f)
         b->round_full = true;
     if (b->state == BBR_SHARE) /* grows by its own rule */
         return;
-    if (b->policed_max > 0)
-        rate = fmin(rate, b->policed_max);
+    if (b->loss.max_bps > 0)
+        rate = fmin(rate, b->loss.max_bps);
     if (rate > b->bw_now && (!limited || rate > b->bw))
         b->bw_now = rate;
     b->bw = b->bw_now > b->bw_before ? b->bw_now : b->bw_before;
@@ -403,7 +374,7 @@ static double queue_of(const struct bbr *b)
 static bool exceeds_random(const struct bbr *b, double all)
 {
     double packets = (double)b->round_lost / b->mtu;
-    double random = b->loss * all / b->mtu;
+    double random = b->loss.share * all / b->mtu;
     return packets > random + SHORT_LOST * (1 + sqrt(random));
 }
 
@@ -428,14 +399,6 @@ static bool has_queue(const struct bbr *b)
     return b->rtt_min > 0 && b->rtt > b->rtt_min + QUEUE_DELAY * delay_unit(b);
 }
 
-/* More than chance makes of the random loss. */
-static bool is_excess(const struct bbr *b, const struct bbr_loss *loss)
-{
-    double packets = (loss->arrived + loss->lost) / b->mtu;
-    double random = b->loss * packets;
-    return loss->lost / b->mtu > random + EXCESS_LOSS * packets + EXCESS_PACKETS * (1 + sqrt(random));
-}
-
 /* Of the round trip that ends. Random loss is no congestion: loss counts with a sign of a queue only. */
 static bool congested(struct bbr *b)
 {
@@ -447,34 +410,15 @@ static bool congested(struct bbr *b)
         return marked;
     if (exceeds_random(b, all))
         on_full_queue(b);
-    double random = b->loss * all / b->mtu;
-    double threshold = random + EXCESS_LOSS * all / b->mtu + 2 * sqrt(random);
-    return marked || (double)b->round_lost / b->mtu > threshold;
+    return marked || bbr_loss_is_excess(&b->loss, (double)b->round_lost, all, false);
 }
 
 /* ---- loss without a queue ---------------------------------------------------------------------------- */
 
-static double share_of(const struct bbr_loss *loss)
-{
-    double all = loss->arrived + loss->lost;
-    return all > 0 ? loss->lost / all : 0;
-}
-
-static double packets_of(const struct bbr *b, const struct bbr_loss *loss)
-{
-    return (loss->arrived + loss->lost) / b->mtu;
-}
-
-/* 0: unknown. */
-static double delivered_bps(const struct bbr_loss *loss)
-{
-    return loss->ns > 0 ? loss->timed * 8e9 / loss->ns : 0;
-}
-
 /* The round trip that ends. */
-static struct bbr_loss this_round(const struct bbr *b, lh_time now)
+static struct bbr_loss_sample this_round(const struct bbr *b, lh_time now)
 {
-    struct bbr_loss round = {.arrived = (double)b->round_arrived, .lost = (double)b->round_lost};
+    struct bbr_loss_sample round = {.arrived = (double)b->round_arrived, .lost = (double)b->round_lost};
     if (!b->round_stalled) {
         round.timed = round.arrived;
         round.ns = (double)(now - b->round_ns);
@@ -482,116 +426,46 @@ static struct bbr_loss this_round(const struct bbr *b, lh_time now)
     return round;
 }
 
-static void add_round(const struct bbr *b, struct bbr_loss *loss, const struct bbr_loss *round)
+/* What arrived or was lost in this round trip was sent in this state; losses are seen a little later. */
+static bool was_sent_in_state(const struct bbr *b)
 {
-    double keep = packets_of(b, loss) > LOSS_SAMPLE ? 0.5 : 1;
-    loss->arrived = keep * loss->arrived + round->arrived;
-    loss->lost = keep * loss->lost + round->lost;
-    loss->timed = keep * loss->timed + round->timed;
-    loss->ns = keep * loss->ns + round->ns;
+    return b->rounds > b->state_round + 2 && b->rounds > b->cut_round + 2;
 }
 
-static void set_policed_max(struct bbr *b, double max, lh_time now)
+static enum bbr_loss_found find_loss(struct bbr *b, lh_time now)
 {
-    b->policed_max = max;
-    b->policed_round = b->rounds;
-    b->policed_ns = now;
+    const struct bbr_loss_sample round = this_round(b, now);
+    if (b->state == BBR_LOSS_TEST) {
+        bool last = b->rounds > b->state_round + TEST_ROUNDS;
+        return was_sent_in_state(b) ? bbr_loss_on_test(&b->loss, &round, last, b->bw, b->rounds, now)
+                                    : BBR_LOSS_NOTHING;
+    }
+    if (has_queue(b) || (b->round_limited && !b->round_full))
+        return BBR_LOSS_NOTHING;
+    if (b->state == BBR_UP && b->up_seen)
+        return bbr_loss_on_up(&b->loss, &round, b->bw, b->rounds, now);
+    if ((b->state == BBR_CRUISE || b->state == BBR_SHARE) && was_sent_in_state(b))
+        return bbr_loss_on_cruise(&b->loss, &round, b->bw, b->rounds);
+    return BBR_LOSS_NOTHING;
 }
 
-static void set_policed(struct bbr *b, double bw, lh_time now)
-{
-    set_bw(b, fmin(b->bw, bw));
-    bool same = b->bw < POLICED_SAME * b->policed_bw && b->policed_bw < POLICED_SAME * b->bw;
-    b->policed_longer = same ? fmin(2 * b->policed_longer, POLICED_LONGER) : 1;
-    b->policed_bw = b->bw;
-    set_policed_max(b, b->bw, now);
-}
-
-/* The rate is not probed while it is as high as the policer's. What goes through then may be its bucket: half as
- * much again each time, until it seems to be gone. */
-static bool policed(const struct bbr *b)
-{
-    return b->policed_max > 0 && b->policed_max == b->policed_bw;
-}
-
-static void check_policed(struct bbr *b, lh_time now)
-{
-    double longer = policed(b) ? b->policed_longer : 1;
-    if (b->policed_max == 0 || (double)(b->rounds - b->policed_round) < longer * POLICED_ROUNDS ||
-        (double)(now - b->policed_ns) < longer * POLICED_NS)
-        return;
-    double max = POLICED_STEP * b->policed_max;
-    set_policed_max(b, max < POLICED_GONE * b->policed_bw ? max : 0, now);
-}
-
-/* As much is lost as at the higher rate, or not. */
-static void end_test(struct bbr *b, lh_time now)
-{
-    double before = share_of(&b->cruised), lower = share_of(&b->test);
-    if (lower <= TEST_OWN * before)
-        set_policed(b, b->test_bw, now);
-    b->loss = b->loss_tested = lower;
-    b->cruised = (struct bbr_loss){0};
-    b->test_round = b->rounds;
-    enter(b, BBR_CRUISE, now);
-}
-
-static void start_test(struct bbr *b, const struct bbr_loss *round, lh_time now)
-{
-    bool says = packets_of(b, round) >= LOSS_PACKETS && round->ns > 0;
-    double delivered = delivered_bps(says ? round : &b->cruised);
-    b->test_bw = fmin(b->bw, delivered > 0 ? delivered : b->bw * (1 - share_of(&b->cruised)));
-    b->test = (struct bbr_loss){0};
-    enter(b, BBR_LOSS_TEST, now);
-}
-
-static void on_test_round(struct bbr *b, const struct bbr_loss *round, lh_time now)
-{
-    if (b->rounds <= b->state_round + 2) /* of what was sent before */
-        return;
-    b->test.arrived += round->arrived;
-    b->test.lost += round->lost;
-    double packets = packets_of(b, &b->test);
-    bool enough = packets >= LOSS_PACKETS && packets * share_of(&b->cruised) >= TEST_LOST;
-    if (enough || b->rounds > b->state_round + TEST_ROUNDS)
-        end_test(b, now);
-}
-
-static void on_cruise_round(struct bbr *b, const struct bbr_loss *round, lh_time now)
-{
-    if (b->rounds <= b->state_round + 2 || b->rounds <= b->cut_round + 2) /* of what was sent before */
-        return;
-    add_round(b, &b->cruised, round);
-    if (packets_of(b, &b->cruised) < LOSS_PACKETS)
-        return;
-    b->loss += (fmin(share_of(&b->cruised), fmax(LOSS_UNTESTED, b->loss_tested)) - b->loss) / 8;
-    if (is_excess(b, &b->cruised) && b->rounds > b->test_round + TEST_AGAIN)
-        start_test(b, round, now);
-}
-
-/* `up` is a test, too: of what it sends on top nothing arrives. */
-static void on_up_round(struct bbr *b, const struct bbr_loss *round, lh_time now)
-{
-    if (!b->up_seen || b->round_stalled || packets_of(b, round) < LOSS_PACKETS / 2 || !is_excess(b, round))
-        return;
-    set_policed(b, delivered_bps(round), now);
-    enter(b, BBR_DOWN, now);
-}
-
-/* A policer drops what exceeds its rate, and no packet waits: as with loss at random, delays tell nothing. At
- * a lower rate the one is gone, the other is not. */
 static void on_loss(struct bbr *b, lh_time now)
 {
-    const struct bbr_loss round = this_round(b, now);
-    check_policed(b, now);
-    if (b->state == BBR_LOSS_TEST)
-        on_test_round(b, &round, now);
-    else if (has_queue(b) || (b->round_limited && !b->round_full))
-        return;
-    else if (b->state == BBR_UP)
-        on_up_round(b, &round, now);
-    else if (b->state == BBR_CRUISE || b->state == BBR_SHARE)
-        on_cruise_round(b, &round, now);
+    bbr_loss_on_round(&b->loss, b->rounds, now);
+    switch (find_loss(b, now)) {
+    case BBR_LOSS_UNKNOWN:
+        enter(b, BBR_LOSS_TEST, now);
+        break;
+    case BBR_LOSS_RANDOM:
+        enter(b, BBR_CRUISE, now);
+        break;
+    case BBR_LOSS_POLICED:
+        set_bw(b, b->loss.policed_bps);
+        enter(b, b->state == BBR_UP ? BBR_DOWN : BBR_CRUISE, now);
+        break;
+    case BBR_LOSS_NOTHING:
+        break;
+    }
 }
 
 /* The application did not limit the round, and it brought far less than the estimate. */
@@ -836,31 +710,58 @@ static bool has_cruised(const struct bbr *b, lh_time now)
 {
     uint64_t rounds = shared(b) ? SHARED_ROUNDS + b->cruise_rounds % 2 : b->cruise_rounds;
     bool spanned = b->rtt_min >= HOST_RTT_NS || (double)(now - b->state_ns) >= (double)rounds * HOST_RTT_NS;
-    return !policed(b) && spanned && b->rounds >= b->state_round + rounds;
+    return !bbr_loss_is_policed(&b->loss) && spanned && b->rounds >= b->state_round + rounds;
+}
+
+static void on_startup(struct bbr *b, bool path_limits, lh_time now)
+{
+    if (!path_limits)
+        return;
+    double maximum = STARTUP_GAIN * b->bw;
+    double spacing = b->spacing_bps < maximum ? b->spacing_bps : maximum;
+    if (spacing > b->bw)
+        set_bw(b, spacing);
+    enter(b, BBR_DRAIN, now);
+}
+
+static void on_cruise(struct bbr *b, const struct lh_congestion_feedback *f, bool slower)
+{
+    if (slower && became_slower(b, f)) {
+        set_bw(b, (double)f->rate_bps);
+        enter(b, BBR_DRAIN, f->now);
+    } else if (b->rounds > b->rtt_min_round + RTT_MIN_ROUNDS) {
+        enter(b, BBR_PROBE_RTT, f->now);
+    } else if (has_cruised(b, f->now) && !f->rate_is_limited) {
+        enter(b, queue_is_short(b) ? BBR_DOWN : BBR_UP, f->now);
+        b->up_next = b->state == BBR_DOWN;
+    }
+}
+
+static void on_up(struct bbr *b, bool own, bool path_limits, lh_time now)
+{
+    if (own && !b->up_seen) {
+        b->up_seen = true;
+        b->state_round = b->rounds;
+    }
+    if (b->up_seen && b->rounds > b->state_round)
+        end_up(b, path_limits, now);
 }
 
 static void on_state(struct bbr *b, const struct lh_congestion_feedback *f)
 {
-    double bdp = bdp_of(b);
     bool own = f->sent_ns != 0 && f->sent_ns >= b->state_ns; /* of what was sent in this state */
-    bool path_limits =
-        f->rate_bps != 0 && (double)f->rate_bps < PATH_LIMITS * (1 - b->loss) * (double)f->sends_bps;
+    double passed = PATH_LIMITS * (1 - b->loss.share) * (double)f->sends_bps;
+    bool path_limits = f->rate_bps != 0 && (double)f->rate_bps < passed;
     switch (b->state) {
     case BBR_TRAIN:
         on_train(b, f, path_limits);
         break;
     case BBR_STARTUP:
-        if (path_limits) {
-            double maximum = STARTUP_GAIN * b->bw;
-            double now = b->spacing_bps < maximum ? b->spacing_bps : maximum;
-            if (now > b->bw)
-                set_bw(b, now);
-            enter(b, BBR_DRAIN, f->now);
-        }
+        on_startup(b, path_limits, f->now);
         break;
     case BBR_DRAIN:
     case BBR_DOWN:
-        if ((double)f->in_flight_bytes <= bdp + 2 * b->mtu || b->rounds > b->state_round + 1)
+        if ((double)f->in_flight_bytes <= bdp_of(b) + 2 * b->mtu || b->rounds > b->state_round + 1)
             enter(b, b->up_next ? BBR_UP : BBR_CRUISE, f->now);
         break;
     case BBR_SHARE:
@@ -868,15 +769,7 @@ static void on_state(struct bbr *b, const struct lh_congestion_feedback *f)
             enter(b, BBR_PROBE_RTT, f->now);
         break;
     case BBR_CRUISE:
-        if (own && path_limits && became_slower(b, f)) {
-            set_bw(b, (double)f->rate_bps);
-            enter(b, BBR_DRAIN, f->now);
-        } else if (b->rounds > b->rtt_min_round + RTT_MIN_ROUNDS)
-            enter(b, BBR_PROBE_RTT, f->now);
-        else if (has_cruised(b, f->now) && !f->rate_is_limited) {
-            enter(b, queue_is_short(b) ? BBR_DOWN : BBR_UP, f->now);
-            b->up_next = b->state == BBR_DOWN;
-        }
+        on_cruise(b, f, own && path_limits);
         break;
     case BBR_PROBE_RTT:
         if (b->rounds > b->state_round + 2) {
@@ -885,15 +778,10 @@ static void on_state(struct bbr *b, const struct lh_congestion_feedback *f)
             enter(b, BBR_CRUISE, f->now);
         }
         break;
-    case BBR_LOSS_TEST:
-        break;
     case BBR_UP:
-        if (own && !b->up_seen) {
-            b->up_seen = true;
-            b->state_round = b->rounds;
-        }
-        if (b->up_seen && b->rounds > b->state_round)
-            end_up(b, path_limits, f->now);
+        on_up(b, own, path_limits, f->now);
+        break;
+    case BBR_LOSS_TEST: /* on_loss() ends it */
         break;
     }
 }

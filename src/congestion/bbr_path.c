@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "congestion/bbr_path.h"
+
+#include <math.h>
+
+#include "base/min_max.h"
+
+/* ---- train ----------------------------------------------------------------------------------------- */
+
+#define PACKETS_MIN 10
+#define GROWTH      4   /* the next is so many times longer; */
+#define LONGER_MAX  2   /* so many of these, or of those that the window cut in pieces */
+#define LOST        4   /* lost of it, a greater part than this: the path is too narrow for it */
+#define DENSE_NS    4e6 /* in less a train that came in pieces was no idle application's */
+#define GAP         8   /* part of a round trip: a pause of the sender's, not of the path */
+
+static uint64_t first_bytes(uint32_t mtu)
+{
+    return lh_max(BBR_TRAIN_BYTES, (uint64_t)PACKETS_MIN * mtu);
+}
+
+void bbr_train_start(struct bbr_train *train, uint32_t mtu_bytes, uint64_t bytes)
+{
+    *train = (struct bbr_train){.mtu = mtu_bytes};
+    train->bytes = bytes != 0 ? bytes : first_bytes(mtu_bytes);
+    train->bytes = (train->bytes + mtu_bytes - 1) / mtu_bytes * mtu_bytes;
+}
+
+static double rate_of(double bytes, double ns)
+{
+    return ns > 0 ? bytes * 8e9 / ns : INFINITY;
+}
+
+/* The sender had no window: the packets before it were lost. What comes then begins a train. */
+static bool is_gap(double rtt_min, const struct lh_congestion_feedback *f)
+{
+    double bits = 8e9 * (double)f->train_bytes;
+    double gap = rtt_min / GAP;
+    return f->sends_bps != 0 && bits / (double)f->train_bps > gap && bits / (double)f->sends_bps > gap;
+}
+
+static void on_spacing(struct bbr_train *train, const struct lh_congestion_feedback *f, double rtt_min)
+{
+    train->busy_bytes += f->arrived_bytes;
+    if (f->train_bps != 0 && !is_gap(rtt_min, f)) {
+        train->all.ns += (double)f->train_bytes * 8e9 / (double)f->train_bps;
+        train->all.bytes += (double)f->train_bytes;
+    } else if (f->arrived_bytes != 0) {
+        train->starts++;
+        train->first_bytes += f->arrived_bytes;
+        train->busy_bytes = f->arrived_bytes;
+    }
+    double all = (double)train->bytes - (double)train->base - (double)train->first_bytes;
+    if (train->quarter.ns == 0 && train->all.bytes >= all / 4)
+        train->quarter = train->all;
+    if (train->half.ns == 0 && train->all.bytes >= all / 2)
+        train->half = train->all;
+}
+
+/* How fast came what followed that part. */
+static double remaining_of(const struct bbr_train *train, const struct bbr_spacing *part)
+{
+    return rate_of(train->all.bytes - part->bytes, train->all.ns - part->ns);
+}
+
+/* What was held back by a host comes too fast, and what came before it too slowly. */
+static bool agrees(const struct bbr_train *train, const struct bbr_spacing *part)
+{
+    double first = rate_of(part->bytes, part->ns);
+    double rest = remaining_of(train, part);
+    return part->ns > 0 && train->all.ns > part->ns && train->all.bytes > part->bytes &&
+           first < BBR_TRAIN_AGREE * rest && rest < BBR_TRAIN_AGREE * first;
+}
+
+/* On a path that is shorter than the time between reports, the window cuts a train in pieces, and a longer
+ * one shows no more. Those of an idle application take longer. */
+static bool is_dense(const struct bbr_train *train, const struct bbr_train_path *path)
+{
+    return train->starts > 1 && path->since_start - train->since < DENSE_NS;
+}
+
+/* Short messages one after the other are no train, however many. */
+static void next_train(struct bbr_train *train, const struct bbr_train_path *path)
+{
+    bool pieces = train->starts > 1;
+    train->longer += !pieces || is_dense(train, path);
+    if (pieces)
+        train->start = path->settled_bytes;
+    train->bytes += pieces ? first_bytes(train->mtu) : GROWTH * (train->bytes - train->start);
+    train->all = train->quarter = train->half = (struct bbr_spacing){0, 0};
+    train->base = path->settled_bytes;
+    train->since = path->since_start;
+    train->starts = 0;
+    train->first_bytes = 0;
+}
+
+static struct bbr_train_rate evaluate(const struct bbr_train *train, const struct lh_congestion_feedback *f,
+                                      const struct bbr_train_path *path, bool believable, bool lost)
+{
+    double spacing = rate_of(train->all.bytes, train->all.ns);
+    struct bbr_train_rate rate = {f->rate_bps != 0 ? (double)f->rate_bps : spacing,
+                                  path->is_limit && believable};
+    if (believable && !path->is_limit &&
+        spacing > BBR_TRAIN_AGREE * rate.bps) { /* the sender's gap is in it */
+        rate.bps = spacing;
+        rate.is_of_path = true;
+    }
+    if (!believable && train->half.ns > 0)
+        rate.bps = fmin(rate.bps, rate_of(train->half.bytes, train->half.ns));
+    if (is_dense(train, path)) { /* what all of them brought */
+        double arrived = (double)(path->settled_bytes - path->lost_bytes);
+        rate.bps = rate_of(arrived, path->since_start + 1);
+        rate.is_of_path = false;
+    } else if (train->all.ns == 0) { /* all of it in one report, or most of it lost */
+        double over = lost || path->rtt_min == 0 ? path->since_start : path->rtt_min;
+        rate.bps = rate_of((double)(train->busy_bytes + train->mtu), over + 1);
+    }
+    if (believable && train->quarter.ns > 0) /* what waited in a host came too fast */
+        rate.bps = fmin(rate.bps, remaining_of(train, &train->quarter));
+    return rate;
+}
+
+struct bbr_train_rate bbr_train_on_feedback(struct bbr_train *train, const struct lh_congestion_feedback *f,
+                                            const struct bbr_train_path *path)
+{
+    static const struct bbr_train_rate unknown;
+    bool lost = path->lost_bytes > (train->bytes - train->base) / LOST;
+    on_spacing(train, f, path->rtt_min);
+    bool all = path->settled_bytes + train->mtu > train->bytes;
+    bool believable = agrees(train, &train->quarter) && train->half.ns > 0;
+    if (all)
+        believable |= agrees(train, &train->half);
+    if (!believable && !all)
+        return unknown;
+    if (!believable && !lost && train->longer < LONGER_MAX) {
+        next_train(train, path);
+        return unknown;
+    }
+    return evaluate(train, f, path, believable, lost);
+}
+
+/* ---- loss ------------------------------------------------------------------------------------------ */
+
+#define EXCESS_LOSS    0.015 /* above the random loss */
+#define EXCESS_QUEUE   2     /* and so many deviations, with a queue, */
+#define EXCESS_PACKETS 4     /* or packets and deviations without */
+#define LOSS_PACKETS   32    /* fewer say nothing */
+#define LOSS_SAMPLE    1024  /* packets after which what was before counts half */
+#define LOSS_UNTESTED  0.01  /* more is not taken for random without a test */
+#define SHARE_MAX      0.9   /* more is not made up for */
+#define TEST_GAIN      0.75  /* of what was delivered */
+#define TEST_LOST      8     /* packets, if the loss is the path's own */
+#define TEST_OWN       0.5   /* of the loss at the higher rate; less: it depends on the rate */
+#define TEST_AGAIN     4     /* rounds */
+#define POLICED_ROUNDS 32    /* until the next probe, */
+#define POLICED_NS     100e6 /* and that time on short paths; */
+#define POLICED_LONGER 16    /* twice as long each time, up to so much: */
+#define POLICED_SAME   1.25  /* the rate that was found before, about */
+#define POLICED_STEP   1.5
+#define POLICED_GONE   8
+
+void bbr_loss_start(struct bbr_loss *loss, uint32_t mtu_bytes)
+{
+    *loss = (struct bbr_loss){.mtu = mtu_bytes};
+}
+
+static double share_of(const struct bbr_loss_sample *sample)
+{
+    double all = sample->arrived + sample->lost;
+    return all > 0 ? sample->lost / all : 0;
+}
+
+static double packets_of(const struct bbr_loss *loss, const struct bbr_loss_sample *sample)
+{
+    return (sample->arrived + sample->lost) / loss->mtu;
+}
+
+/* 0: unknown. */
+static double delivered_bps(const struct bbr_loss_sample *sample)
+{
+    return sample->ns > 0 ? sample->timed * 8e9 / sample->ns : 0;
+}
+
+bool bbr_loss_is_excess(const struct bbr_loss *loss, double lost, double all, bool sure)
+{
+    double packets = all / loss->mtu, random = loss->share * packets;
+    double margin = sure ? EXCESS_PACKETS * (1 + sqrt(random)) : EXCESS_QUEUE * sqrt(random);
+    return lost / loss->mtu > random + EXCESS_LOSS * packets + margin;
+}
+
+static bool is_excess(const struct bbr_loss *loss, const struct bbr_loss_sample *sample)
+{
+    return bbr_loss_is_excess(loss, sample->lost, sample->arrived + sample->lost, true);
+}
+
+/* ---- the policer ---- */
+
+static void set_max(struct bbr_loss *loss, double max_bps, uint64_t rounds, lh_time now)
+{
+    loss->max_bps = max_bps;
+    loss->max_round = rounds;
+    loss->max_ns = now;
+}
+
+static void set_policed(struct bbr_loss *loss, double bps, uint64_t rounds, lh_time now)
+{
+    bool same = bps < POLICED_SAME * loss->policed_bps && loss->policed_bps < POLICED_SAME * bps;
+    loss->longer = same ? fmin(2 * loss->longer, POLICED_LONGER) : 1;
+    loss->policed_bps = bps;
+    set_max(loss, bps, rounds, now);
+}
+
+bool bbr_loss_is_policed(const struct bbr_loss *loss)
+{
+    return loss->max_bps > 0 && loss->max_bps == loss->policed_bps;
+}
+
+void bbr_loss_on_round(struct bbr_loss *loss, uint64_t rounds, lh_time now)
+{
+    double longer = bbr_loss_is_policed(loss) ? loss->longer : 1;
+    if (loss->max_bps == 0 || (double)(rounds - loss->max_round) < longer * POLICED_ROUNDS ||
+        (double)(now - loss->max_ns) < longer * POLICED_NS)
+        return;
+    double max_bps = POLICED_STEP * loss->max_bps;
+    set_max(loss, max_bps < POLICED_GONE * loss->policed_bps ? max_bps : 0, rounds, now);
+}
+
+/* ---- samples ---- */
+
+static void add_sample(const struct bbr_loss *loss, struct bbr_loss_sample *to,
+                       const struct bbr_loss_sample *round)
+{
+    double keep = packets_of(loss, to) > LOSS_SAMPLE ? 0.5 : 1;
+    to->arrived = keep * to->arrived + round->arrived;
+    to->lost = keep * to->lost + round->lost;
+    to->timed = keep * to->timed + round->timed;
+    to->ns = keep * to->ns + round->ns;
+}
+
+double bbr_loss_test_bps(const struct bbr_loss *loss)
+{
+    return TEST_GAIN * loss->test_bps;
+}
+
+enum bbr_loss_found bbr_loss_on_cruise(struct bbr_loss *loss, const struct bbr_loss_sample *round,
+                                       double bps, uint64_t rounds)
+{
+    add_sample(loss, &loss->cruised, round);
+    if (packets_of(loss, &loss->cruised) < LOSS_PACKETS)
+        return BBR_LOSS_NOTHING;
+    double share = share_of(&loss->cruised);
+    loss->share += (fmin(share, fmax(LOSS_UNTESTED, loss->tested)) - loss->share) / 8;
+    if (!is_excess(loss, &loss->cruised) || rounds <= loss->test_round + TEST_AGAIN)
+        return BBR_LOSS_NOTHING;
+    bool says = packets_of(loss, round) >= LOSS_PACKETS && round->ns > 0;
+    double delivered = delivered_bps(says ? round : &loss->cruised);
+    loss->test_bps = fmin(bps, delivered > 0 ? delivered : bps * (1 - share));
+    loss->test = (struct bbr_loss_sample){0};
+    return BBR_LOSS_UNKNOWN;
+}
+
+enum bbr_loss_found bbr_loss_on_test(struct bbr_loss *loss, const struct bbr_loss_sample *round, bool last,
+                                     double bps, uint64_t rounds, lh_time now)
+{
+    loss->test.arrived += round->arrived;
+    loss->test.lost += round->lost;
+    double packets = packets_of(loss, &loss->test);
+    double before = share_of(&loss->cruised), lower = share_of(&loss->test);
+    if (!last && (packets < LOSS_PACKETS || packets * before < TEST_LOST))
+        return BBR_LOSS_NOTHING;
+    loss->share = loss->tested = fmin(lower, SHARE_MAX);
+    loss->cruised = (struct bbr_loss_sample){0};
+    loss->test_round = rounds;
+    if (lower > TEST_OWN * before)
+        return BBR_LOSS_RANDOM;
+    set_policed(loss, fmin(bps, loss->test_bps), rounds, now);
+    return BBR_LOSS_POLICED;
+}
+
+enum bbr_loss_found bbr_loss_on_up(struct bbr_loss *loss, const struct bbr_loss_sample *round, double bps,
+                                   uint64_t rounds, lh_time now)
+{
+    if (round->ns <= 0 || packets_of(loss, round) < LOSS_PACKETS / 2.0 || !is_excess(loss, round))
+        return BBR_LOSS_NOTHING;
+    set_policed(loss, fmin(bps, delivered_bps(round)), rounds, now);
+    return BBR_LOSS_POLICED;
+}

@@ -1,0 +1,124 @@
+/*
+ * bbr_path.h - what bbr finds of a path by experiments: its rate, by a packet train; whether packets are lost
+ * at random or by a policer, by a lower rate. Pure.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_CONGESTION_BBR_PATH_H
+#define LH_CONGESTION_BBR_PATH_H
+
+#include <longhaul/congestion.h>
+
+/* ---- train ----------------------------------------------------------------------------------------- */
+
+/*
+ * The first packets of a connection leave far faster than most paths: their spacing at the receiver is the
+ * path's rate, after one round trip (the dispersion of packet trains: Dovrolis, Ramanathan, Moore, 2004).
+ * Hosts hold packets back and let them go together, so a rate is believed only when parts of the train agree
+ * on it.
+ */
+
+#define BBR_TRAIN_BYTES         65536 /* and at least 10 packets (RFC 6928) */
+#define BBR_TRAIN_BURST_PACKETS 4     /* so that several reports can tell its spacing */
+#define BBR_TRAIN_BPS           40e9
+#define BBR_TRAIN_AGREE         1.5 /* at most, between rates that agree */
+
+/* What arrived since the first report of a train, and in which time. */
+struct bbr_spacing {
+    double bytes, ns;
+};
+
+struct bbr_train {
+    uint32_t mtu;
+    uint64_t bytes;       /* to send, in all trains so far */
+    uint64_t base;        /* of that, settled before this one, */
+    uint64_t start;       /* and before those that it continues */
+    uint32_t longer;      /* trains after the first, without those of an idle application */
+    double since;         /* nanoseconds from the first to this one */
+    uint32_t starts;      /* reports after nothing was in flight; several: the application was idle */
+    uint64_t first_bytes; /* of these reports: they have no spacing */
+    uint64_t busy_bytes;  /* that arrived since the last of them */
+    struct bbr_spacing all, quarter, half; /* now, and at these parts of it; 0: not yet */
+};
+
+/* Of the path, since the connection began. Bytes, nanoseconds. */
+struct bbr_train_path {
+    uint64_t settled_bytes; /* arrived or lost */
+    uint64_t lost_bytes;
+    double rtt_min;     /* 0: unknown */
+    double since_start; /* of the train */
+    bool is_limit;      /* delivers less than was sent */
+};
+
+struct bbr_train_rate {
+    double bps;      /* 0: not known yet */
+    bool is_of_path; /* else the path may have more */
+};
+
+/* bytes: at least; 0: as many as suit a path of which nothing is known. */
+void bbr_train_start(struct bbr_train *train, uint32_t mtu_bytes, uint64_t bytes);
+/* A train that shows nothing is followed by longer ones: bytes grows. */
+struct bbr_train_rate bbr_train_on_feedback(struct bbr_train *train, const struct lh_congestion_feedback *f,
+                                            const struct bbr_train_path *path);
+
+/* ---- loss ------------------------------------------------------------------------------------------ */
+
+/*
+ * Packets that are lost while none waits in a queue are lost at random (radio, a bad fibre), or a policer
+ * drops what exceeds its rate (a token bucket without a queue: clouds, carriers). Delays tell nothing. The
+ * share at a lower rate does: by chance it is the same, and a policer drops nothing.
+ *
+ * A test is three quarters of what was delivered, until as many packets have left that a share as before
+ * would show. `up` is one, too: of what it adds a policer lets nothing through.
+ *
+ * Once a policer is found, the rate is what it delivered, and is not probed for a while: a probe empties the
+ * bucket, which hides that it fails, and then loses packets. Then half as much again is believed each time,
+ * until eight times the rate has passed and the policer seems to be gone.
+ */
+
+/* A round trip, or several. Bytes. */
+struct bbr_loss_sample {
+    double arrived, lost;
+    double timed, ns; /* arrived, and in which time: of round trips that did not stall */
+};
+
+enum bbr_loss_found {
+    BBR_LOSS_NOTHING,
+    BBR_LOSS_UNKNOWN, /* to be tested, at bbr_loss_test_bps() */
+    BBR_LOSS_RANDOM,  /* share is that of the path */
+    BBR_LOSS_POLICED  /* policed_bps is the policer's rate */
+};
+
+struct bbr_loss {
+    uint32_t mtu;
+    double share;                   /* at random, smoothed */
+    double tested;                  /* as the last test has found it */
+    struct bbr_loss_sample cruised; /* without a queue, since the last test */
+    struct bbr_loss_sample test;    /* of the test that runs: */
+    double test_bps;                /* what was delivered before it */
+    uint64_t test_round;            /* when the last one ended */
+    double policed_bps;             /* of the policer that was found last; 0: none */
+    double max_bps;                 /* more is not believed yet; 0: anything */
+    double longer;                  /* than the first time: the wait until it is probed */
+    uint64_t max_round;             /* when max_bps changed */
+    lh_time max_ns;
+};
+
+void bbr_loss_start(struct bbr_loss *loss, uint32_t mtu_bytes);
+/* So much of a round trip lost is more than chance explains. sure: also where no queue confirms it. */
+bool bbr_loss_is_excess(const struct bbr_loss *loss, double lost, double all, bool sure);
+/* A round trip ends; `rounds` counts them. bps: the estimate of the path's rate. */
+void bbr_loss_on_round(struct bbr_loss *loss, uint64_t rounds, lh_time now);
+/* One of packets that were all sent at the path's rate, in a test, or in `up`; without a queue. */
+enum bbr_loss_found bbr_loss_on_cruise(struct bbr_loss *loss, const struct bbr_loss_sample *round,
+                                       double bps, uint64_t rounds);
+/* last: it ends whatever it shows. */
+enum bbr_loss_found bbr_loss_on_test(struct bbr_loss *loss, const struct bbr_loss_sample *round, bool last,
+                                     double bps, uint64_t rounds, lh_time now);
+enum bbr_loss_found bbr_loss_on_up(struct bbr_loss *loss, const struct bbr_loss_sample *round, double bps,
+                                   uint64_t rounds, lh_time now);
+double bbr_loss_test_bps(const struct bbr_loss *loss);
+/* The rate is a policer's, and is not to be probed. */
+bool bbr_loss_is_policed(const struct bbr_loss *loss);
+
+#endif

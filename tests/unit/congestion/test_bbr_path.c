@@ -1,0 +1,303 @@
+/*
+ * test_bbr_path.c - what a packet train says about a path, and whether loss is random or a policer's.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "congestion/bbr_path.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#define MTU    4096u
+#define RTT_NS 25e6
+
+struct bench {
+    struct bbr_train train;
+    uint64_t settled;
+    struct bbr_train_rate rate;
+};
+
+static void setup(struct bench *t, uint64_t bytes)
+{
+    *t = (struct bench){.settled = 0};
+    bbr_train_start(&t->train, MTU, bytes);
+}
+
+/* One report of packets that came at a rate; 0: after a pause, so that they have no spacing. */
+static void report(struct bench *t, uint32_t packets, double bps, uint64_t rate_bps, bool is_limit,
+                   uint32_t lost)
+{
+    uint64_t bytes = (uint64_t)packets * MTU;
+    t->settled += bytes + (uint64_t)lost * MTU;
+    struct lh_congestion_feedback f = {.arrived_bytes = bytes,
+                                       .train_bytes = bps > 0 ? bytes : 0,
+                                       .train_bps = (uint64_t)bps,
+                                       .sends_bps = (uint64_t)BBR_TRAIN_BPS,
+                                       .rate_bps = rate_bps};
+    struct bbr_train_path path = {.settled_bytes = t->settled,
+                                  .lost_bytes = (uint64_t)lost * MTU,
+                                  .rtt_min = RTT_NS,
+                                  .since_start = 2 * RTT_NS,
+                                  .is_limit = is_limit};
+    t->rate = bbr_train_on_feedback(&t->train, &f, &path);
+}
+
+static void test_lengths(void **state)
+{
+    (void)state;
+    struct bench t;
+    setup(&t, 0);
+    assert_int_equal(t.train.bytes, BBR_TRAIN_BYTES);
+    setup(&t, 100001);
+    assert_int_equal(t.train.bytes, 25 * MTU);
+    bbr_train_start(&t.train, 9000, 0);
+    assert_int_equal(t.train.bytes, 90000);
+}
+
+/* Sixteen packets, spaced as the path spaces them: its rate is known at the half of them. */
+static void test_a_path_that_spaces(void **state)
+{
+    (void)state;
+    struct bench t;
+    setup(&t, 0);
+    report(&t, 4, 0, 0, true, 0);
+    assert_true(t.rate.bps == 0);
+    report(&t, 4, 1e9, 0, true, 0);
+    assert_true(t.rate.bps == 0);
+    report(&t, 4, 1e9, 0, true, 0);
+    assert_float_equal(t.rate.bps, 1e9, 1e4);
+    assert_true(t.rate.is_of_path);
+}
+
+/* As fast as it was sent: the path may have more. */
+static void test_a_path_that_is_not_filled(void **state)
+{
+    (void)state;
+    struct bench t;
+    setup(&t, 0);
+    report(&t, 4, 0, 0, false, 0);
+    report(&t, 4, 40e9, 30000000000u, false, 0);
+    report(&t, 4, 40e9, 30000000000u, false, 0);
+    assert_float_equal(t.rate.bps, 3e10, 1e6);
+    assert_false(t.rate.is_of_path);
+}
+
+/* A host held the second half back: its parts do not agree, and a longer train follows, twice. The third is
+ * judged whatever it shows, and by no more than its slower half. */
+static void test_parts_that_disagree(void **state)
+{
+    (void)state;
+    struct bench t;
+    setup(&t, 0);
+    uint64_t expected = BBR_TRAIN_BYTES;
+    for (int train = 0; train < 3; train++) {
+        uint32_t packets = (uint32_t)((t.train.bytes - t.settled) / MTU);
+        assert_true(t.rate.bps == 0);
+        assert_int_equal(t.train.bytes, expected);
+        report(&t, 1, 0, 0, true, 0);
+        report(&t, packets / 2, 1e9, 0, true, 0);
+        report(&t, packets - 1 - packets / 2, 20e9, 0, true, 0);
+        expected += 4 * expected;
+    }
+    assert_float_equal(t.rate.bps, 1e9, 1e5);
+    assert_false(t.rate.is_of_path);
+}
+
+/* Short messages, one a round trip, are no train: as many bytes again, not four times as many. */
+static void test_an_idle_application(void **state)
+{
+    (void)state;
+    struct bench t;
+    setup(&t, 0);
+    for (int i = 0; i < 16; i++)
+        report(&t, 1, 0, 0, false, 0);
+    assert_true(t.rate.bps == 0);
+    assert_int_equal(t.train.bytes, 2 * BBR_TRAIN_BYTES);
+}
+
+/* Most of it lost: the path is too narrow for it, and what came, in the time that it took, is its rate. */
+static void test_a_train_that_is_lost(void **state)
+{
+    (void)state;
+    struct bench t;
+    setup(&t, 0);
+    report(&t, 4, 0, 0, true, 12);
+    assert_float_equal(t.rate.bps, 5 * MTU * 8e9 / (2 * RTT_NS), 1e3);
+    assert_false(t.rate.is_of_path);
+}
+
+/* All in one report, nothing lost: at least that much in a round trip. */
+static void test_a_train_in_one_report(void **state)
+{
+    (void)state;
+    struct bench t;
+    setup(&t, 0);
+    uint32_t packets = 16;
+    for (int train = 0; train < 3; train++) {
+        assert_true(t.rate.bps == 0);
+        report(&t, packets, 0, 0, false, 0);
+        packets = (uint32_t)((t.train.bytes - t.settled) / MTU);
+    }
+    assert_float_equal(t.rate.bps, (320 + 1) * MTU * 8e9 / RTT_NS, 1e4);
+}
+
+/* The window cuts a train of a short path in pieces: after three what they brought is a lower bound. */
+static void test_a_path_shorter_than_reports(void **state)
+{
+    (void)state;
+    struct bench t;
+    setup(&t, 0);
+    double since = 0;
+    for (int train = 0; train < 3; train++)
+        for (int piece = 0; piece < 4; piece++) {
+            assert_true(t.rate.bps == 0);
+            since += 500e3;
+            t.settled += 4 * MTU;
+            struct lh_congestion_feedback f = {.arrived_bytes = 4 * MTU,
+                                               .sends_bps = (uint64_t)BBR_TRAIN_BPS};
+            struct bbr_train_path path = {
+                .settled_bytes = t.settled, .rtt_min = 20e3, .since_start = since, .is_limit = false};
+            t.rate = bbr_train_on_feedback(&t.train, &f, &path);
+        }
+    assert_float_equal(t.rate.bps, 48 * MTU * 8e9 / 6e6, 1e4);
+    assert_false(t.rate.is_of_path);
+}
+
+/* ---- loss ---- */
+
+#define PACKET 1000.0
+#define BPS    1e9
+
+/* `packets` sent in a millisecond, that share of them lost. */
+static struct bbr_loss_sample sample(double packets, double share)
+{
+    double arrived = packets * PACKET * (1 - share);
+    return (struct bbr_loss_sample){arrived, packets * PACKET * share, arrived, 1e6};
+}
+
+static struct bbr_loss found_lossy(double share)
+{
+    struct bbr_loss loss;
+    bbr_loss_start(&loss, (uint32_t)PACKET);
+    const struct bbr_loss_sample round = sample(100, share);
+    assert_int_equal(bbr_loss_on_cruise(&loss, &round, BPS, 10), BBR_LOSS_UNKNOWN);
+    return loss;
+}
+
+static void test_loss_is_tested_at_three_quarters_of_what_arrived(void **state)
+{
+    (void)state;
+    struct bbr_loss loss = found_lossy(0.2);
+    assert_float_equal(bbr_loss_test_bps(&loss), 0.75 * 80 * PACKET * 8e9 / 1e6, 1);
+    assert_true(loss.share <= 0.01); /* nothing is believed yet */
+}
+
+static void test_as_much_at_a_lower_rate_is_random(void **state)
+{
+    (void)state;
+    struct bbr_loss loss = found_lossy(0.2);
+    const struct bbr_loss_sample few = sample(30, 0.2), round = sample(60, 0.2);
+    assert_int_equal(bbr_loss_on_test(&loss, &few, false, BPS, 13, 0), BBR_LOSS_NOTHING);
+    assert_int_equal(bbr_loss_on_test(&loss, &round, false, BPS, 14, 0), BBR_LOSS_RANDOM);
+    assert_float_equal(loss.share, 0.2, 1e-6);
+    assert_false(bbr_loss_is_policed(&loss));
+    const struct bbr_loss_sample again = sample(100, 0.22);
+    assert_int_equal(bbr_loss_on_cruise(&loss, &again, BPS, 30), BBR_LOSS_NOTHING);
+}
+
+static void test_nothing_at_a_lower_rate_is_a_policer(void **state)
+{
+    (void)state;
+    struct bbr_loss loss = found_lossy(0.2);
+    const struct bbr_loss_sample round = sample(60, 0.05);
+    assert_int_equal(bbr_loss_on_test(&loss, &round, false, BPS, 14, 1000), BBR_LOSS_POLICED);
+    assert_float_equal(loss.policed_bps, 80 * PACKET * 8e9 / 1e6, 1);
+    assert_float_equal(loss.share, 0.05, 1e-6);
+    assert_true(bbr_loss_is_policed(&loss));
+}
+
+/* Few packets would say neither; a test that lasts too long ends with what it has. */
+static void test_the_last_round_of_a_test(void **state)
+{
+    (void)state;
+    struct bbr_loss loss = found_lossy(0.2);
+    const struct bbr_loss_sample none = sample(4, 0);
+    assert_int_equal(bbr_loss_on_test(&loss, &none, false, BPS, 13, 0), BBR_LOSS_NOTHING);
+    assert_int_equal(bbr_loss_on_test(&loss, &none, true, BPS, 50, 0), BBR_LOSS_POLICED);
+}
+
+/* All lost, as a peer may say, or a link that is down: the rate is made up for at most ten times. */
+static void test_everything_lost(void **state)
+{
+    (void)state;
+    struct bbr_loss loss = found_lossy(1);
+    const struct bbr_loss_sample all = sample(60, 1);
+    assert_int_equal(bbr_loss_on_test(&loss, &all, false, BPS, 14, 0), BBR_LOSS_RANDOM);
+    assert_float_equal(loss.share, 0.9, 1e-6);
+}
+
+static void test_what_up_adds_is_lost(void **state)
+{
+    (void)state;
+    struct bbr_loss loss;
+    bbr_loss_start(&loss, (uint32_t)PACKET);
+    const struct bbr_loss_sample few = sample(100, 0.04), many = sample(100, 0.1);
+    assert_int_equal(bbr_loss_on_up(&loss, &few, BPS, 1, 0), BBR_LOSS_NOTHING);
+    assert_int_equal(bbr_loss_on_up(&loss, &many, BPS, 2, 0), BBR_LOSS_POLICED);
+    assert_float_equal(loss.policed_bps, 90 * PACKET * 8e9 / 1e6, 1);
+}
+
+/* 32 round trips and 0.1 s, then half as much again each time; twice as long when it is found again. */
+static void test_a_policer_is_probed_step_by_step(void **state)
+{
+    (void)state;
+    struct bbr_loss loss;
+    bbr_loss_start(&loss, (uint32_t)PACKET);
+    const struct bbr_loss_sample many = sample(100, 0.1);
+    bbr_loss_on_up(&loss, &many, BPS, 0, 0);
+    double rate = loss.policed_bps;
+    bbr_loss_on_round(&loss, 32, 99000000);
+    bbr_loss_on_round(&loss, 31, 101000000);
+    assert_true(bbr_loss_is_policed(&loss));
+    bbr_loss_on_round(&loss, 32, 101000000);
+    assert_false(bbr_loss_is_policed(&loss));
+    assert_true(fabs(loss.max_bps - 1.5 * rate) < 1);
+
+    bbr_loss_on_up(&loss, &many, BPS, 40, 110000000);
+    assert_true(bbr_loss_is_policed(&loss));
+    bbr_loss_on_round(&loss, 80, 220000000);
+    assert_true(bbr_loss_is_policed(&loss));
+    uint64_t rounds = 104;
+    lh_time now = 311000000;
+    bbr_loss_on_round(&loss, rounds, now);
+    for (int step = 0; step < 5; step++)
+        bbr_loss_on_round(&loss, rounds += 33, now += 101000000);
+    assert_true(loss.max_bps == 0); /* eight times its rate: gone */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_a_path_that_spaces),
+        cmocka_unit_test(test_a_path_that_is_not_filled),
+        cmocka_unit_test(test_parts_that_disagree),
+        cmocka_unit_test(test_an_idle_application),
+        cmocka_unit_test(test_a_train_that_is_lost),
+        cmocka_unit_test(test_a_train_in_one_report),
+        cmocka_unit_test(test_a_path_shorter_than_reports),
+        cmocka_unit_test(test_loss_is_tested_at_three_quarters_of_what_arrived),
+        cmocka_unit_test(test_as_much_at_a_lower_rate_is_random),
+        cmocka_unit_test(test_nothing_at_a_lower_rate_is_a_policer),
+        cmocka_unit_test(test_the_last_round_of_a_test),
+        cmocka_unit_test(test_everything_lost),
+        cmocka_unit_test(test_what_up_adds_is_lost),
+        cmocka_unit_test(test_a_policer_is_probed_step_by_step),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -94,7 +94,10 @@ struct lh_congestion_decision {
 struct lh_congestion_view {
     uint64_t bandwidth_bps; /* of the bottleneck */
     lh_time rtt_minimum_ns;
-    const char *state; /* "startup", "cruise": a literal */
+    const char *state;         /* "startup", "cruise": a literal */
+    bool tells_loss;           /* the controller tells random loss from its own: */
+    double random_loss;        /* share of packets lost at random, 0 to 1 */
+    uint64_t policed_rate_bps; /* of a policer, which drops what exceeds it; 0: none found */
 };
 
 struct lh_congestion {
@@ -165,6 +168,9 @@ struct lh_congestion_report {
     uint32_t
         packet_bytes; /* current payload of data packets: the MTU, or less where the path MTU demands it (RFC
                          8899) */
+    bool tells_loss;  /* the controller tells random loss from its own: */
+    double random_loss;        /* share of packets lost at random, 0 to 1 */
+    uint64_t policed_rate_bps; /* of a policer, which drops what exceeds it; 0: none found */
 };
 
 /* Returns the controllers of this build, ended by NULL. */

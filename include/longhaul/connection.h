@@ -332,19 +332,20 @@ enum lh_bottleneck {
 /* The limit of this side's sends since the first one, with the measurements: lh_connection_bottleneck(3). */
 struct lh_bottleneck_report {
     enum lh_bottleneck bottleneck;
-    double share;            /* share of the time, 0 to 1 */
-    uint64_t rate_bps;       /* given, or found by the controller; 0: unknown */
-    uint64_t rate_best_bps;  /* highest found, or remembered (lh_attr.path_file); 0: unknown */
-    lh_time rtt_ns;          /* the shortest */
-    lh_time queueing_ns;     /* smoothed, above rtt_ns */
-    uint64_t window_bytes;   /* lh_attr.window_bytes */
-    uint32_t slots;          /* lh_attr.slots */
-    uint64_t slot_bytes;     /* lh_attr.slot_bytes */
-    double retransmitted;    /* share of the bytes, 0 to 1 */
-    uint64_t receiver_drops; /* packets dropped by the receiver's sockets, as reported */
-    bool coded;              /* parity was sent */
-    bool device;             /* LH_BOTTLENECK_HOST: the network device, not the CPU */
-    bool emulated;           /* LH_BOTTLENECK_RATE: of an emulated link */
+    double share;              /* share of the time, 0 to 1 */
+    uint64_t rate_bps;         /* given, or found by the controller; 0: unknown */
+    uint64_t rate_best_bps;    /* highest found, or remembered (lh_attr.path_file); 0: unknown */
+    lh_time rtt_ns;            /* the shortest */
+    lh_time queueing_ns;       /* smoothed, above rtt_ns */
+    uint64_t window_bytes;     /* lh_attr.window_bytes */
+    uint32_t slots;            /* lh_attr.slots */
+    uint64_t slot_bytes;       /* lh_attr.slot_bytes */
+    double retransmitted;      /* share of the bytes, 0 to 1 */
+    uint64_t receiver_drops;   /* packets dropped by the receiver's sockets, as reported */
+    bool coded;                /* parity was sent */
+    bool device;               /* LH_BOTTLENECK_HOST: the network device, not the CPU */
+    bool emulated;             /* LH_BOTTLENECK_RATE: of an emulated link */
+    uint64_t policed_rate_bps; /* of a policer on the path, which drops what exceeds it; 0: none found */
 };
 LH_API int lh_connection_bottleneck(struct lh_connection *connection, struct lh_bottleneck_report *report);
 /* Returns the name in LH_BOTTLENECKS, "path": a literal. */

@@ -880,8 +880,13 @@ static void bbr_view(const void *state, struct lh_congestion_view *view)
     static const char *const names[] = {"train", "startup",   "drain", "cruise",   "up",
                                         "down",  "probe-rtt", "share", "loss-test"};
     const struct bbr *b = state;
-    *view = (struct lh_congestion_view){
-        .bandwidth_bps = (uint64_t)b->bw, .rtt_minimum_ns = (lh_time)b->rtt_min, .state = names[b->state]};
+    bool policed = b->loss.max_bps > 0;
+    *view = (struct lh_congestion_view){.bandwidth_bps = (uint64_t)b->bw,
+                                        .rtt_minimum_ns = (lh_time)b->rtt_min,
+                                        .state = names[b->state],
+                                        .tells_loss = true,
+                                        .random_loss = b->loss.share,
+                                        .policed_rate_bps = policed ? (uint64_t)b->loss.policed_bps : 0};
 }
 
 const struct lh_congestion bbr_congestion = {

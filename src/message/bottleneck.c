@@ -104,10 +104,12 @@ static bool others_fill_the_queue(const struct bottleneck_facts *facts,
            report->rate_bps <= report->rate_best_bps / COMPETITION_SHARE;
 }
 
-/* Not by a queue of our own, as far as is known: a flood without rate and controller loses, too. */
+/* Not by a queue of our own or a policer, as far as is known: a flood without rate and controller loses,
+ * too. */
 static bool loses_too_much(const struct bottleneck_facts *facts, const struct lh_bottleneck_report *report)
 {
     return report->retransmitted >= LOSS_SHARE && !queue_stands(facts, report) &&
+           (!facts->loss_known || facts->random_loss >= LOSS_SHARE / 2) &&
            (facts->queue_known || facts->given);
 }
 
@@ -211,6 +213,17 @@ static void format_facts(const struct lh_bottleneck_report *report, char *out, s
         snprintf(out, size, " (%s)", rate);
 }
 
+static void format_path_limit(const struct lh_bottleneck_report *report, char *out, size_t size)
+{
+    char facts[3 * LH_FORMAT_MAX + 32], policed[LH_FORMAT_MAX];
+    format_facts(report, facts, sizeof facts);
+    lh_format_rate((double)report->policed_rate_bps, policed, sizeof policed);
+    if (report->policed_rate_bps != 0)
+        snprintf(out, size, "a policer on the path, which drops what exceeds %s", policed);
+    else
+        snprintf(out, size, "the path's queue%s", facts);
+}
+
 static void format_competition(const struct lh_bottleneck_report *report, char *out, size_t size)
 {
     char rate[LH_FORMAT_MAX], best[LH_FORMAT_MAX], queueing[LH_FORMAT_MAX];
@@ -245,7 +258,6 @@ static void format_receiver(const struct lh_bottleneck_report *report, char *out
 
 char *lh_bottleneck_words(const struct lh_bottleneck_report *report, char *out, size_t size)
 {
-    char facts[3 * LH_FORMAT_MAX + 32];
     switch (report->bottleneck) {
     case LH_BOTTLENECK_NONE:
         snprintf(out, size, "nothing known");
@@ -261,16 +273,15 @@ char *lh_bottleneck_words(const struct lh_bottleneck_report *report, char *out, 
         format_rate(report, out, size);
         break;
     case LH_BOTTLENECK_PATH:
-        format_facts(report, facts, sizeof facts);
-        snprintf(out, size, "the path's queue%s", facts);
+        format_path_limit(report, out, size);
         break;
     case LH_BOTTLENECK_COMPETITION:
         format_competition(report, out, size);
         break;
     case LH_BOTTLENECK_LOSS:
-        snprintf(out, size, "loss or reordering (%.2g %% retransmitted: use %s)",
-                 100 * report->retransmitted,
-                 report->coded ? "more parity" : "--reliability ec:mds at the receiver");
+        snprintf(out, size,
+                 "loss or reordering (%.2g %% retransmitted: use --reliability hybrid at the receiver)",
+                 100 * report->retransmitted);
         break;
     case LH_BOTTLENECK_WINDOW:
         format_window(report, out, size);

@@ -35,6 +35,8 @@ struct bottleneck_facts {
     bool queue_known;    /* the controller measures queueing delay */
     lh_time standing_ns; /* the shortest queueing delay of the last reports; 0: no queue stands */
     bool receiver_slow;  /* it dropped packets, and has read no faster since */
+    bool loss_known;     /* the controller tells random loss from its own: */
+    double random_loss;  /* share of packets */
 };
 
 /* Sets bottleneck, share, device and emulated of a report whose other members are set. */

@@ -397,6 +397,8 @@ static void fill_bottleneck(const struct lh_connection *c, const struct lh_conge
         .queue_known = report->feedback,
         .standing_ns = report->queueing_delay_min_ns,
         .receiver_slow = report->receiver_rate_bps != 0,
+        .loss_known = report->tells_loss,
+        .random_loss = report->random_loss,
     };
     const struct bottleneck_times times = bottleneck_times_of(report->limited_ns, &c->tx.waits);
     uint64_t own_bps = facts.at_most      ? c->attr.rate_max_bps
@@ -413,6 +415,7 @@ static void fill_bottleneck(const struct lh_connection *c, const struct lh_conge
             stats->tx_bytes ? (double)stats->tx_retransmitted_bytes / (double)stats->tx_bytes : 0,
         .receiver_drops = report->dropped_packets,
         .coded = stats->parity_chunks_sent > 0,
+        .policed_rate_bps = report->policed_rate_bps,
     };
     out->rate_best_bps = lh_max(out->rate_bps, lh_max(report->remembered_rate_bps, report->best_rate_bps));
     bottleneck_decide(&times, &facts, out);

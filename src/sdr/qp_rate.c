@@ -176,6 +176,9 @@ static void fill_controlled(const struct sdr_qp *qp, struct lh_congestion_report
     report->window_bytes = rate->decision.window_bytes;
     report->in_flight_bytes = flight_in_flight_bytes(&rate->flight);
     report->bandwidth_bps = view.bandwidth_bps;
+    report->tells_loss = view.tells_loss;
+    report->random_loss = view.random_loss;
+    report->policed_rate_bps = view.policed_rate_bps;
     report->rtt_minimum_ns = rate->delays.minimum_ns;
     report->queueing_delay_ns = rate->delays.smoothed_ns;
     report->queueing_delay_p99_ns = delay_log_quantile(&rate->delays, 0.99);

@@ -140,6 +140,7 @@ void read_rate_note(struct read_rate *rate, uint64_t arrived_bytes, uint64_t dro
 #define BURST_PACKETS    2u
 #define ARREARS_SHARE    16u /* of a round trip */
 #define ARREARS_MAX_NS   (2 * LH_NS_PER_MS)
+#define ARREARS_MIN_NS   LH_NS_PER_MS /* workers wake late by as much, on any path */
 #define GIVEN_ARREARS_NS LH_NS_PER_MS /* likewise, where the rate is told */
 #define SILENCE_OVERDUES 4u
 #define SILENCE_MIN_NS   (10 * LH_NS_PER_MS) /* the peer's host may not have run for so long */
@@ -204,7 +205,9 @@ static void take_measured(struct rate_control *rate, const struct rate_path *mea
 static uint64_t arrears_of(const struct rate_control *rate, uint64_t rate_bps)
 {
     lh_time span_ns = lh_min(rate->min_rtt_ns / ARREARS_SHARE, ARREARS_MAX_NS);
-    return lh_max(rate->burst_bytes, rate->decision.burst_bytes ? 0 : bytes_in(rate_bps, span_ns));
+    uint64_t late = lh_min(bytes_in(rate_bps, ARREARS_MIN_NS), RATE_BURST_MAX);
+    uint64_t arrears = lh_max(bytes_in(rate_bps, span_ns), late);
+    return lh_max(rate->burst_bytes, rate->decision.burst_bytes ? 0 : arrears);
 }
 
 /* A delay that is emulated makes a network of it. */
@@ -295,7 +298,7 @@ static uint64_t packets_on_path(const struct rate_control *rate)
  * does not run, is beside that. Not more than has arrived at all. */
 static uint64_t window_now(const struct rate_control *rate)
 {
-    uint64_t held = bytes_in(rate->pacer.rate_bps, RATE_HOST_SHARE_NS + RATE_BURST_SPAN_NS);
+    uint64_t held = bytes_in(rate->pacer.rate_bps, RATE_HOST_SHARE_NS + ARREARS_MIN_NS);
     uint64_t window = rate->decision.window_bytes;
     if (rate->decision.window_is_exact)
         return window;

@@ -123,9 +123,7 @@ static void loss(void **state)
     assert_int_equal(bottleneck_report.bottleneck, LH_BOTTLENECK_PATH);
     bottleneck_report.retransmitted = 0.071;
     expect(LH_BOTTLENECK_LOSS,
-           "loss or reordering (7.1 % retransmitted: use --reliability ec:mds at the receiver)");
-    bottleneck_report.coded = true;
-    expect(LH_BOTTLENECK_LOSS, "loss or reordering (7.1 % retransmitted: use more parity)");
+           "loss or reordering (7.1 % retransmitted: use --reliability hybrid at the receiver)");
     /* Waiting for what was lost is no idleness of the application, which has messages pending. */
     times.acknowledgement_ns = 20;
     times.message_ns = 19;
@@ -159,6 +157,24 @@ static void loss_of_another_cause(void **state)
     test_bottleneck_facts.given = true;
     bottleneck_decide(&times, &test_bottleneck_facts, &bottleneck_report);
     assert_int_equal(bottleneck_report.bottleneck, LH_BOTTLENECK_LOSS);
+}
+
+/* A controller that tells random loss from its own: only the former is the path's. */
+static void loss_that_the_controller_explains(void **state)
+{
+    (void)state;
+    times.pace_ns = 10;
+    bottleneck_report.retransmitted = 0.1;
+    test_bottleneck_facts.loss_known = true;
+    test_bottleneck_facts.random_loss = 0.02;
+    bottleneck_decide(&times, &test_bottleneck_facts, &bottleneck_report);
+    assert_int_equal(bottleneck_report.bottleneck, LH_BOTTLENECK_PATH);
+    test_bottleneck_facts.random_loss = 0.1;
+    bottleneck_decide(&times, &test_bottleneck_facts, &bottleneck_report);
+    assert_int_equal(bottleneck_report.bottleneck, LH_BOTTLENECK_LOSS);
+    test_bottleneck_facts.random_loss = 0;
+    bottleneck_report.policed_rate_bps = 190000000;
+    expect(LH_BOTTLENECK_PATH, "a policer on the path, which drops what exceeds 190Mbit/s");
 }
 
 static void a_competing_load(void **state)
@@ -289,6 +305,7 @@ static int run_bottleneck(void)
         cmocka_unit_test_setup(the_paths_queue, setup),
         cmocka_unit_test_setup(loss, setup),
         cmocka_unit_test_setup(loss_of_another_cause, setup),
+        cmocka_unit_test_setup(loss_that_the_controller_explains, setup),
         cmocka_unit_test_setup(a_competing_load, setup),
         cmocka_unit_test_setup(the_window, setup),
         cmocka_unit_test_setup(the_slots, setup),

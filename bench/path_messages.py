@@ -3,7 +3,8 @@
 # kernel's TCP.
 #
 # usage: BUILD=build path_messages.py [--quick] [--json FILE] [PART ...]
-#   PART: 1 to 8, a row of ROWS; first, the first message of a connection; fairness, flows at once;
+#   PART: 1 to 8, a row of ROWS; first, the first message of a connection; fairness, flows at once; short,
+#   short, shaped, policed, busy and lossy paths with an MTU of 1,500;
 #   hybrid-1MiB, hybrid-16MiB and hybrid-128MiB, that scheme with the rate known, over six launches. All by
 #   default.
 #   --json FILE   appends a line a result, as bench/run does
@@ -303,9 +304,66 @@ def measure_fairness():
         measure_together(name, *setting)
 
 
+# Short, shaped, policed and busy paths: round trip in ms, rate in bit/s, options of the bottleneck; how many
+# processes only use processors.
+SHORT_RTTS = (0.2, 5) if QUICK else (0.02, 0.2, 1, 5, 25)
+SHORT_RATES = (2e8, 1e9) if QUICK else (1e7, 2e8, 1e9, 5e9)
+LIMITS = {"queue 5 ms": lambda rate, rtt: ["--queue", str(max(int(rate * max(rtt, 5) / 8e3), 15000))],
+          "queue 0.1 BDP": lambda rate, rtt: ["--queue", str(max(int(rate * 0.1 * rtt / 8e3), 15000))],
+          "policer 64 KiB": lambda rate, rtt: ["--bucket", "64KiB", "--queue", "0"],
+          "shaper 64 KiB": lambda rate, rtt: ["--bucket", "64KiB", "--queue", str(int(rate / 160))]}
+LOSSY = ((1e8, 50), (1e9, 200)) # rate, round trip
+BUSY = 4
+
+
+def measure_short_path(label, path, size, count):
+    """Longhaul and kernel BBR in turns."""
+    found = {"longhaul": send_longhaul(path, size, count, 1, ["--path-file", "none"]),
+             "bbr": send_tcp(path, size, count, 1, "bbr")}
+    for sender, result in found.items():
+        if not result:
+            print(f"  {label:<34} {sender:<9} none in {CAP_S} s", flush=True)
+            continue
+        there = result["path"]["left_to_right"]
+        beside = found["bbr"]
+        ratio = f"{beside['p50'] / result['p50']:6.2f}" if beside and sender != "bbr" else f"{'':6}"
+        print(f"  {label:<34} {sender:<9}{result['p50']:9.1f} {result['p99']:9.1f} {ratio} "
+              f"{100 * result['again']:7.2f} {1e3 * there['queueing_delay_p99_s']:8.2f}", flush=True)
+        name = f"path_short_{label}_{sender}".replace(" ", "_")
+        report(name + "_p50", result["p50"], "ms", "kernel BBR", beside["p50"] if beside else None, count)
+        report(name + "_retransmitted", result["again"], "of bytes sent", None, None, count)
+
+
+def measure_short():
+    print(f"\n  Messages in ms, MTU 1,500; goodput beside kernel BBR's; retransmitted in %; p99 of the delay"
+          f" in\n  the queue in ms\n\n  {'path: rate, rtt, bottleneck':<34} {'sender':<9}{'p50':>9} {'p99':>9} "
+          f"{'ratio':>6} {'retr %':>7} {'queue99':>8}")
+    for rate in SHORT_RATES:
+        for rtt in SHORT_RTTS:
+            for name, limit in LIMITS.items():
+                path = ["--rate", f"{rate / 1e6:g}Mbit", "--delay", f"{rtt / 2:g}ms", "--mtu", "1500",
+                        *limit(rate, rtt)]
+                size = MIB if rate < 1e8 else 16 * MIB
+                measure_short_path(f"{rate / 1e6:g}M {rtt}ms {name}", path, size, 4 if QUICK else 20)
+    path = ["--rate", "200Mbit", "--delay", "0.5ms", "--mtu", "1500", "--queue", "1250000"]
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(BUSY)]
+    try:
+        measure_short_path(f"200M 1ms, {BUSY} busy processes", path, 16 * MIB, 4 if QUICK else 20)
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+    for rate, rtt in LOSSY:
+        for loss in (0.1, 0.2, 0.3):
+            path = ["--rate", f"{rate / 1e6:g}Mbit", "--delay", f"{rtt / 2}ms", "--mtu", "1500", "--loss",
+                    f"{loss}/{loss}"]
+            size = 8 * MIB if rate < 1e9 else 64 * MIB
+            measure_short_path(f"{rate / 1e6:g}M {rtt}ms loss {loss}", path, size, 2)
+
+
 def main():
     parts = [word for word in sys.argv[1:] if word not in ("--quick", "--json", OUTPUT)]
-    known = [str(1 + number) for number in range(len(ROWS))] + ["first", "fairness", *HYBRID]
+    known = [str(1 + number) for number in range(len(ROWS))] + ["first", "fairness", "short", *HYBRID]
     for part in parts:
         if part not in known:
             print(f"path_messages.py: no part {part!r}: use {', '.join(known)}", file=sys.stderr)
@@ -320,6 +378,8 @@ def main():
             measure_first()
         if not parts or "fairness" in parts:
             measure_fairness()
+        if not parts or "short" in parts:
+            measure_short()
         for part in HYBRID:
             if not parts or part in parts:
                 measure_hybrid(part)

@@ -35,6 +35,9 @@ static const char help[] =
     "  --delay TIME[/TIME]     propagation, each way (0)\n"
     "  --queue SIZE[/SIZE]     what the queue holds, in bytes or as 0.5bdp: bandwidth times both delays "
     "(1bdp)\n"
+    "  --bucket SIZE[/SIZE]    token bucket: so much passes at once after a pause; with --queue 0 a "
+    "policer "
+    "(none)\n"
     "  --mark SIZE[/SIZE]      marks ECN-capable packets that find more than that in the queue (none)\n"
     "  --clear-ecn             removes ECN from all packets\n"
     "  --loss RATIO[/RATIO]    of packets, at random (0)\n"
@@ -55,6 +58,7 @@ enum {
     RATE = 1,
     DELAY,
     QUEUE,
+    BUCKET,
     MARK,
     CLEAR_ECN,
     LOSS,
@@ -75,6 +79,7 @@ static const struct option long_options[] = {
     {"rate", required_argument, NULL, RATE},
     {"delay", required_argument, NULL, DELAY},
     {"queue", required_argument, NULL, QUEUE},
+    {"bucket", required_argument, NULL, BUCKET},
     {"mark", required_argument, NULL, MARK},
     {"clear-ecn", no_argument, NULL, CLEAR_ECN},
     {"loss", required_argument, NULL, LOSS},
@@ -304,7 +309,7 @@ static bool parse_option(struct path_options *options, int option, const char *t
 }
 
 /* What depends on several options. */
-static bool complete(struct path_options *options, const char *queue, const char *mark)
+static bool complete(struct path_options *options, const char *queue, const char *bucket, const char *mark)
 {
     for (unsigned i = 0; i < options->changes; i++) {
         for (unsigned side = 0; side < PATH_ENDS; side++) {
@@ -317,12 +322,14 @@ static bool complete(struct path_options *options, const char *queue, const char
         }
     }
     return set_sizes(options, "--queue", queue, offsetof(struct path_line_config, queue_bytes)) &&
+           (!bucket ||
+            set_sizes(options, "--bucket", bucket, offsetof(struct path_line_config, bucket_bytes))) &&
            (!mark || set_sizes(options, "--mark", mark, offsetof(struct path_line_config, mark_bytes)));
 }
 
 int path_options_parse(struct path_options *options, int argc, char **argv)
 {
-    const char *queue = "1bdp", *mark = NULL;
+    const char *queue = "1bdp", *bucket = NULL, *mark = NULL;
     *options = (struct path_options){.mtu = MTU_DEFAULT};
     for (unsigned side = 0; side < PATH_ENDS; side++)
         options->direction[side].line.mark_bytes = PATH_NO_LIMIT;
@@ -334,6 +341,8 @@ int path_options_parse(struct path_options *options, int argc, char **argv)
         }
         if (option == QUEUE)
             queue = optarg;
+        else if (option == BUCKET)
+            bucket = optarg;
         else if (option == MARK)
             mark = optarg;
         else if (option == NAME)
@@ -343,5 +352,6 @@ int path_options_parse(struct path_options *options, int argc, char **argv)
         else if (!parse_option(options, option, optarg))
             return EXIT_USAGE;
     }
-    return complete(options, queue, mark) && parse_commands(options, argv + optind) ? PROCEED : EXIT_USAGE;
+    return complete(options, queue, bucket, mark) && parse_commands(options, argv + optind) ? PROCEED
+                                                                                            : EXIT_USAGE;
 }

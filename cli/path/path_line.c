@@ -86,11 +86,18 @@ uint64_t path_line_backlog(const struct path_line *line, int64_t now_ns)
     return (uint64_t)((double)(line->free_ns - now_ns) * 1e-9 * (double)line->config.rate_bps / 8);
 }
 
+/* In which the bucket fills. */
+static int64_t bucket_ns(const struct path_line *line)
+{
+    const struct path_line_config *config = &line->config;
+    return config->rate_bps ? (int64_t)((double)config->bucket_bytes * 8e9 / (double)config->rate_bps) : 0;
+}
+
 /* Puts the packet behind all others; exact to the nanosecond over any number of packets. */
 static void take_time(struct path_line *line, int64_t now_ns, uint32_t bytes)
 {
-    if (line->free_ns < now_ns) {
-        line->free_ns = now_ns;
+    if (line->free_ns < now_ns - bucket_ns(line)) {
+        line->free_ns = now_ns - bucket_ns(line);
         line->carry_bits = 0;
     }
     if (!line->config.rate_bps)
@@ -98,6 +105,20 @@ static void take_time(struct path_line *line, int64_t now_ns, uint32_t bytes)
     uint64_t bits = 8ull * bytes * NS_PER_S + line->carry_bits;
     line->free_ns += (int64_t)(bits / line->config.rate_bps);
     line->carry_bits = bits % line->config.rate_bps;
+}
+
+/* One packet always fits, where there is no bucket: a queue shorter than that is none. */
+static bool is_full(const struct path_line *line, int64_t now_ns, uint64_t backlog, uint32_t bytes)
+{
+    const struct path_line_config *config = &line->config;
+    if (config->queue_bytes == PATH_NO_LIMIT)
+        return false;
+    if (config->bucket_bytes == 0)
+        return backlog && backlog + bytes > config->queue_bytes;
+    int64_t full_ns = now_ns - bucket_ns(line),
+            start_ns = line->free_ns > full_ns ? line->free_ns : full_ns;
+    double over = (double)(start_ns - now_ns) * 1e-9 * (double)config->rate_bps / 8 + bytes;
+    return over > (double)config->queue_bytes;
 }
 
 struct path_verdict path_line_arrival(struct path_line *line, int64_t now_ns, uint32_t bytes, bool capable)
@@ -108,8 +129,7 @@ struct path_verdict path_line_arrival(struct path_line *line, int64_t now_ns, ui
     int64_t wait_ns = line->free_ns > now_ns ? line->free_ns - now_ns : 0;
     counts->packets++;
     counts->bytes += bytes;
-    /* One packet always fits: a queue shorter than that is none. */
-    if (config->queue_bytes != PATH_NO_LIMIT && backlog && backlog + bytes > config->queue_bytes) {
+    if (is_full(line, now_ns, backlog, bytes)) {
         counts->queue_dropped_packets++;
         counts->queue_dropped_bytes += bytes;
         return (struct path_verdict){.fate = PATH_QUEUE_FULL};
@@ -126,7 +146,7 @@ struct path_verdict path_line_arrival(struct path_line *line, int64_t now_ns, ui
     struct path_verdict verdict = {
         .fate = PATH_DELIVERED,
         .marked = capable && config->mark_bytes != PATH_NO_LIMIT && backlog > config->mark_bytes,
-        .leave_ns = line->free_ns + config->delay_ns,
+        .leave_ns = (line->free_ns > now_ns ? line->free_ns : now_ns) + config->delay_ns,
     };
     counts->delivered_packets++;
     counts->delivered_bytes += bytes;

@@ -4,7 +4,8 @@
  * A pure machine: packets and their times in, fates out. A packet that arrives waits until those before
  * it have left, takes its bytes / rate, and then the delay. What waits is counted in bytes, together
  * with the rest of the packet that is on its way out: an arrival that does not fit is dropped at the
- * tail, one that finds more than the threshold is marked. What is lost at random has taken its time of
+ * tail, one that finds more than the threshold is marked. With a token bucket packets wait only while it is
+ * empty; with one and no queue, a policer, those are dropped. What is lost at random has taken its time of
  * the bottleneck.
  *
  * SPDX-License-Identifier: BSD-3-Clause
@@ -45,9 +46,10 @@ int64_t path_histogram_quantile_ns(const struct path_histogram *histogram, doubl
 struct path_line_config {
     uint64_t rate_bps; /* of bytes of IP packets, headers included; 0: no bottleneck, and no queue */
     int64_t delay_ns;
-    uint64_t queue_bytes; /* PATH_NO_LIMIT: never full */
-    uint64_t mark_bytes;  /* PATH_NO_LIMIT: no marks */
-    double loss;          /* 0 to 1, of each packet by itself */
+    uint64_t queue_bytes;  /* PATH_NO_LIMIT: never full */
+    uint64_t bucket_bytes; /* token bucket: after a pause they pass at once; 0: none */
+    uint64_t mark_bytes;   /* PATH_NO_LIMIT: no marks */
+    double loss;           /* 0 to 1, of each packet by itself */
     uint64_t seed;
 };
 

@@ -70,6 +70,13 @@ lh_time lh_sdr_now(struct sdr_context *context)
 
 /* A context from the outside: its creation, its end, and its rounds where the caller makes progress. */
 
+/* That this process may run on. */
+static long processors(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) ? sysconf(_SC_NPROCESSORS_ONLN) : CPU_COUNT(&set);
+}
+
 static int check_attr(const struct lh_context_attr *attr)
 {
     if (attr->channels == 0 || attr->channels > QP_INFO_CHANNELS_MAX)
@@ -160,7 +167,8 @@ static struct sdr_context *allocate_context(const struct lh_context_attr *attr, 
         return NULL;
     context->channels = attr->channels;
     context->link_has_rate = attr->link.rate_bps != 0;
-    context->spin_ns = spin_ns_of(attr->spin_ns);
+    bool alone = attr->spin_ns == 0 && processors() < 2; /* spinning would only delay others */
+    context->spin_ns = alone ? 0 : spin_ns_of(attr->spin_ns);
     context->worker_count = attr->workers == LH_SDR_NO_WORKERS ? 0 : attr->workers;
     context->turns = context->worker_count ? context->worker_count : 1;
     context->queues = context->worker_count ? context->worker_count : context->channels;
@@ -237,9 +245,7 @@ struct sdr_context *sdr_context_create(const char *dev_name, struct sdr_dev_attr
     if (dev_attr && dev_attr->num_channels) {
         /* The SDK wants a worker a channel; more workers than CPUs that they may run on would only take
          * turns. */
-        cpu_set_t set;
-        long cpus =
-            sched_getaffinity(0, sizeof set, &set) ? sysconf(_SC_NPROCESSORS_ONLN) : CPU_COUNT(&set);
+        long cpus = processors();
         attr.channels = dev_attr->num_channels;
         attr.workers = cpus > 0 && (uint32_t)cpus < attr.channels ? (uint32_t)cpus : attr.channels;
     }

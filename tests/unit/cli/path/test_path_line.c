@@ -51,6 +51,47 @@ static void a_packet_takes_its_time_and_the_delay(void **state)
     assert_int_equal(verdict.leave_ns, 31 * MS);
 }
 
+static struct path_line open_bucket(uint64_t queue_bytes, uint64_t bucket_bytes)
+{
+    struct path_line line = open_line(queue_bytes, PATH_NO_LIMIT, 0);
+    line.config.bucket_bytes = bucket_bytes;
+    line.free_ns = -100 * MS; /* the bucket is full */
+    return line;
+}
+
+/* So much passes at once, and what exceeds the rate then is dropped; a pause fills the bucket, and no more. */
+static void a_policer_drops_the_excess(void **state)
+{
+    (void)state;
+    struct path_line line = open_bucket(0, 3000);
+    for (int i = 0; i < 3; i++) {
+        struct path_verdict verdict = path_line_arrival(&line, 5, 1000, false);
+        assert_int_equal(verdict.fate, PATH_DELIVERED);
+        assert_int_equal(verdict.leave_ns, 5 + 10 * MS);
+    }
+    assert_int_equal(path_line_arrival(&line, 5, 1000, false).fate, PATH_QUEUE_FULL);
+    assert_int_equal(path_line_arrival(&line, 5 + MS, 1000, false).fate, PATH_DELIVERED);
+    assert_int_equal(path_line_arrival(&line, 5 + MS, 1000, false).fate, PATH_QUEUE_FULL);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(path_line_arrival(&line, 50 * MS, 1000, false).fate, PATH_DELIVERED);
+    assert_int_equal(path_line_arrival(&line, 50 * MS, 1000, false).fate, PATH_QUEUE_FULL);
+    assert_int_equal(line.counts.queueing.max_ns, 0);
+}
+
+/* With a queue what exceeds the bucket waits. */
+static void a_shaper_has_a_bucket_and_a_queue(void **state)
+{
+    (void)state;
+    struct path_line line = open_bucket(2000, 3000);
+    for (int i = 0; i < 5; i++) {
+        struct path_verdict verdict = path_line_arrival(&line, 0, 1000, false);
+        assert_int_equal(verdict.fate, PATH_DELIVERED);
+        assert_int_equal(verdict.leave_ns, (i < 3 ? 0 : i - 2) * MS + 10 * MS);
+    }
+    assert_int_equal(path_line_arrival(&line, 0, 1000, false).fate, PATH_QUEUE_FULL);
+    assert_int_equal(path_line_backlog(&line, 0), 2000);
+}
+
 /* 4,160 bytes at 3 Gbit/s are no whole number of nanoseconds. */
 static void no_time_is_lost_by_rounding(void **state)
 {
@@ -154,6 +195,8 @@ static int run_line(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_packet_takes_its_time_and_the_delay),
         cmocka_unit_test(no_time_is_lost_by_rounding),
+        cmocka_unit_test(a_policer_drops_the_excess),
+        cmocka_unit_test(a_shaper_has_a_bucket_and_a_queue),
         cmocka_unit_test(without_a_rate_there_is_no_queue),
         cmocka_unit_test(what_does_not_fit_is_dropped_at_the_tail),
         cmocka_unit_test(an_idle_line_takes_a_packet_above_its_queue),

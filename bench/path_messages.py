@@ -336,7 +336,8 @@ def measure_short_path(label, path, size, count):
 
 def measure_short():
     print(f"\n  Messages in ms, MTU 1,500; goodput beside kernel BBR's; retransmitted in %; p99 of the delay"
-          f" in\n  the queue in ms\n\n  {'path: rate, rtt, bottleneck':<34} {'sender':<9}{'p50':>9} {'p99':>9} "
+          f" in\n  the queue in ms\n\n  {'path: rate, rtt, bottleneck':<34} {'sender':<9}{'p50':>9} "
+          f"{'p99':>9} "
           f"{'ratio':>6} {'retr %':>7} {'queue99':>8}")
     for rate in SHORT_RATES:
         for rtt in SHORT_RTTS:

@@ -89,8 +89,8 @@ struct lh_attr {
     /* Shared with other connections: see longhaul/engine.h. NULL: one of its own. */
     struct lh_engine *engine;
     /* Maximum time that an idle worker spins before it sleeps; it spins only while recent pauses were short.
-     * Default 50 us, none on a single processor; at most 1 s; LH_NO_SPIN: none. lh_wait() and lh_queue_wait() spin only if this is
-     * set. */
+     * Default 50 us, none on a single processor; at most 1 s; LH_NO_SPIN: none. lh_wait() and
+     * lh_queue_wait() spin only if this is set. */
     lh_time spin_ns;
     /* This side's receives choose messages by tag: see lh_message. If the peer's release does not support
      * tags, lh_attach() and lh_connect() fail with -LH_EVERSION. */

@@ -28,7 +28,7 @@ struct lh_context_attr {
     const int *worker_cpus; /* one per worker, -1: any; NULL: any */
     uint64_t receive_buffer_bytes;
     struct lh_link_spec link; /* emulated for packets that the QPs send */
-    lh_time spin_ns;          /* of idle workers before they sleep; 0: 50 us, none on one processor; at most 1 s */
+    lh_time spin_ns; /* of idle workers before they sleep; 0: 50 us, none on one processor; at most 1 s */
 };
 
 #define LH_SDR_NO_WORKERS UINT32_MAX

@@ -16,10 +16,11 @@
  *              amount that depends little on the share. Each such cycle makes the shares more equal, and each
  *              shows the shortest round trip. When this flow has yielded and the queue does not get empty,
  *              the others are of another kind: it does as it does alone, until the queue gets much shorter.
- *   loss-test  three quarters of what was delivered, when packets are lost without a queue: is as much lost
- *              at that rate, it is the path's own and costs the rate nothing; else a policer drops them.
+ *   loss-test  half of what was delivered, when packets are lost without a queue: is as much lost at that
+ *              rate, it is the path's own and costs the rate nothing; else a policer drops them.
  *   probe-rtt  half a window for two round trips, when the shortest round trip was not seen for 200 of them.
- * No state has a timer: all end by what arrives. A cycle is from one `up` to the next.
+ * No state has a timer: all end by what arrives. Only a policer's rate is not probed for a time. A cycle is
+ * from one `up` to the next.
  *
  * A path is shared when its queue was not empty at any time of a cycle, though this flow emptied its part.
  *
@@ -70,6 +71,12 @@
 #define SHARED_CUT     0.85 /* of what was delivered: so that the queue gets shorter */
 #define CUT_MAX        0.7
 
+#define MADE_UP       0.95 /* of random loss, so that many flows at a policer yield */
+#define UP_LOSSY      0.9  /* of what `up` sent on top must arrive, or others lose it */
+#define NOT_DELIVERED 0.9  /* of the estimate, while loss is made up for: others take it */
+#define QUEUE_ROUNDS  256  /* that long after packets have waited, the bottleneck has a queue */
+#define POLICED_BW    0.9  /* of the policer's rate; with less it may be probed */
+#define LONG_ROUND_NS 2e6
 #define STALL_PACKETS 16   /* and more at once, all that was in flight: the rate is far too high, and */
 #define STALL_CUT     4    /* what it is, is unknown */
 #define STRICT_LOSS   0.01 /* with more, what arrives varies */
@@ -134,7 +141,10 @@ struct bbr {
     uint64_t rtt_min_round;   /* when it was seen last */
     double rtt;               /* of the last feedback */
     struct bbr_loss loss;
-    double queue; /* shortest queueing delay of the last round trip */
+    bool queue_seen;      /* packets have waited, */
+    uint64_t queue_round; /* and when last */
+    bool tested_queue;    /* there was one before the test */
+    double queue;         /* shortest queueing delay of the last round trip */
     /* Totals at the start: of the connection, or of another path. */
     bool counted;
     uint64_t arrived_before, lost_before;
@@ -292,6 +302,8 @@ static void on_rtt(struct bbr *b, const struct lh_congestion_feedback *f)
 
 static void set_bw(struct bbr *b, double bw)
 {
+    if (b->loss.max_bps > 0)
+        bw = fmin(bw, b->loss.max_bps);
     b->bw = b->bw_now = b->bw_before = bw;
 }
 
@@ -314,7 +326,7 @@ static double gain_of(const struct bbr *b, lh_time now)
     case BBR_UP:
         return b->up_fast || (double)(now - b->state_ns) < b->up_ns ? b->up_gain : 1;
     case BBR_LOSS_TEST:
-        return bbr_loss_test_bps(&b->loss) / b->bw * (1 - b->loss.share);
+        return bbr_loss_test_bps(&b->loss) / b->bw * (1 - MADE_UP * b->loss.share);
     default:
         return 1;
     }
@@ -322,7 +334,7 @@ static double gain_of(const struct bbr *b, lh_time now)
 
 static double pace_of(const struct bbr *b, lh_time now)
 {
-    double rate = gain_of(b, now) * b->bw / (1 - b->loss.share);
+    double rate = gain_of(b, now) * b->bw / (1 - MADE_UP * b->loss.share);
     if (b->slow_spacings >= FELL_SPACINGS)
         rate = fmin(rate, b->spacing_bps);
     double rtt = fmax(fmax(b->rtt, b->rtt_min), RATE_MIN_RTT);
@@ -419,9 +431,11 @@ static bool congested(struct bbr *b)
 static struct bbr_loss_sample this_round(const struct bbr *b, lh_time now)
 {
     struct bbr_loss_sample round = {.arrived = (double)b->round_arrived, .lost = (double)b->round_lost};
-    if (!b->round_stalled) {
+    double ns = (double)(now - b->round_ns);
+    bool usual = ns <= 2 * fmax(b->rtt, LONG_ROUND_NS); /* no application was idle */
+    if (!b->round_stalled && !b->round_limited && usual) {
         round.timed = round.arrived;
-        round.ns = (double)(now - b->round_ns);
+        round.ns = ns;
     }
     return round;
 }
@@ -435,27 +449,40 @@ static bool was_sent_in_state(const struct bbr *b)
 static enum bbr_loss_found find_loss(struct bbr *b, lh_time now)
 {
     const struct bbr_loss_sample round = this_round(b, now);
+    bool queue = has_queue(b), limited = b->round_limited && !b->round_full;
     if (b->state == BBR_LOSS_TEST) {
-        bool last = b->rounds > b->state_round + TEST_ROUNDS;
-        return was_sent_in_state(b) ? bbr_loss_on_test(&b->loss, &round, last, b->bw, b->rounds, now)
-                                    : BBR_LOSS_NOTHING;
+        bool last = limited || b->rounds > b->state_round + TEST_ROUNDS;
+        return limited || was_sent_in_state(b)
+                   ? bbr_loss_on_test(&b->loss, &round, last, b->tested_queue, b->bw, b->rounds, now)
+                   : BBR_LOSS_NOTHING;
     }
-    if (has_queue(b) || (b->round_limited && !b->round_full))
+    if (limited)
         return BBR_LOSS_NOTHING;
-    if (b->state == BBR_UP && b->up_seen)
+    if (b->state == BBR_UP && b->up_seen && !queue)
         return bbr_loss_on_up(&b->loss, &round, b->bw, b->rounds, now);
-    if ((b->state == BBR_CRUISE || b->state == BBR_SHARE) && was_sent_in_state(b))
-        return bbr_loss_on_cruise(&b->loss, &round, b->bw, b->rounds);
+    if ((b->state == BBR_CRUISE || b->state == BBR_SHARE) && was_sent_in_state(b)) {
+        b->tested_queue = queue;
+        return bbr_loss_on_cruise(&b->loss, &round, queue, b->bw, b->rounds);
+    }
     return BBR_LOSS_NOTHING;
 }
 
 static void on_loss(struct bbr *b, lh_time now)
 {
+    if (has_queue(b)) {
+        b->queue_seen = true;
+        b->queue_round = b->rounds;
+    }
     bbr_loss_on_round(&b->loss, b->rounds, now);
     switch (find_loss(b, now)) {
     case BBR_LOSS_UNKNOWN:
         enter(b, BBR_LOSS_TEST, now);
         break;
+    case BBR_LOSS_QUEUE:
+        set_bw(b, fmin(b->bw, b->loss.test_bps));
+        enter(b, BBR_CRUISE, now);
+        break;
+    case BBR_LOSS_END:
     case BBR_LOSS_RANDOM:
         enter(b, BBR_CRUISE, now);
         break;
@@ -464,6 +491,11 @@ static void on_loss(struct bbr *b, lh_time now)
         enter(b, b->state == BBR_UP ? BBR_DOWN : BBR_CRUISE, now);
         break;
     case BBR_LOSS_NOTHING:
+        if (b->state == BBR_CRUISE && b->loss.share > STRICT_LOSS && !has_queue(b)) {
+            double delivered = bbr_loss_delivered_bps(&b->loss);
+            if (delivered > 0 && delivered < NOT_DELIVERED * b->bw)
+                set_bw(b, delivered);
+        }
         break;
     }
 }
@@ -644,12 +676,20 @@ static void end_up(struct bbr *b, bool path_limits, lh_time now)
 {
     if (queue_is_other(b))
         b->full_queue = 0;
-    if (b->bw_now > UP_GROWTH * b->up_bw && !path_limits) {
+    bool lossy = b->loss.share > STRICT_LOSS;
+    double shown = 1 + (b->up_gain - 1) * fmin(b->up_ns / fmax(b->rtt, b->rtt_min), 1);
+    double growth = lossy ? 1 + UP_LOSSY * (shown - 1) : UP_GROWTH;
+    if (b->bw_now > growth * b->up_bw && !path_limits) {
         b->up_bw = b->bw_now;
         b->up_gain = UP_FAST_GAIN;
         b->up_fast = true;
         b->state_round = b->rounds;
     } else {
+        if (lossy) {
+            set_bw(b, fmin(b->bw, b->up_bw));
+            bbr_loss_on_limit(&b->loss, b->queue_seen && b->rounds < b->queue_round + QUEUE_ROUNDS, b->bw,
+                              b->rounds);
+        }
         enter(b, BBR_DOWN, now);
     }
 }
@@ -710,7 +750,8 @@ static bool has_cruised(const struct bbr *b, lh_time now)
 {
     uint64_t rounds = shared(b) ? SHARED_ROUNDS + b->cruise_rounds % 2 : b->cruise_rounds;
     bool spanned = b->rtt_min >= HOST_RTT_NS || (double)(now - b->state_ns) >= (double)rounds * HOST_RTT_NS;
-    return !bbr_loss_is_policed(&b->loss) && spanned && b->rounds >= b->state_round + rounds;
+    bool policed = bbr_loss_is_policed(&b->loss) && b->bw > POLICED_BW * b->loss.max_bps;
+    return !policed && spanned && b->rounds >= b->state_round + rounds;
 }
 
 static void on_startup(struct bbr *b, bool path_limits, lh_time now)
@@ -789,8 +830,9 @@ static void on_state(struct bbr *b, const struct lh_congestion_feedback *f)
 /* Nothing of a whole window arrived. */
 static void on_stall(struct bbr *b, const struct lh_congestion_feedback *f)
 {
+    bool again = b->round_stalled; /* a window is reported in parts */
     b->round_stalled = true;
-    if (b->state == BBR_TRAIN || f->lost_bytes < STALL_PACKETS * b->mtu)
+    if (again || b->state == BBR_TRAIN || f->lost_bytes < STALL_PACKETS * b->mtu)
         return;
     set_bw(b, b->bw / STALL_CUT);
     enter(b, BBR_STARTUP, f->now);
@@ -884,7 +926,7 @@ static void bbr_view(const void *state, struct lh_congestion_view *view)
     *view = (struct lh_congestion_view){.bandwidth_bps = (uint64_t)b->bw,
                                         .rtt_minimum_ns = (lh_time)b->rtt_min,
                                         .state = names[b->state],
-                                        .tells_loss = true,
+                                        .tells_loss = b->loss.test_round != 0,
                                         .random_loss = b->loss.share,
                                         .policed_rate_bps = policed ? (uint64_t)b->loss.policed_bps : 0};
 }

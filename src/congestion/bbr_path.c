@@ -141,23 +141,30 @@ struct bbr_train_rate bbr_train_on_feedback(struct bbr_train *train, const struc
 
 /* ---- loss ------------------------------------------------------------------------------------------ */
 
-#define EXCESS_LOSS    0.015 /* above the random loss */
-#define EXCESS_QUEUE   2     /* and so many deviations, with a queue, */
-#define EXCESS_PACKETS 4     /* or packets and deviations without */
-#define LOSS_PACKETS   32    /* fewer say nothing */
-#define LOSS_SAMPLE    1024  /* packets after which what was before counts half */
-#define LOSS_UNTESTED  0.01  /* more is not taken for random without a test */
-#define SHARE_MAX      0.9   /* more is not made up for */
-#define TEST_GAIN      0.75  /* of what was delivered */
-#define TEST_LOST      8     /* packets, if the loss is the path's own */
-#define TEST_OWN       0.5   /* of the loss at the higher rate; less: it depends on the rate */
-#define TEST_AGAIN     4     /* rounds */
-#define POLICED_ROUNDS 32    /* until the next probe, */
-#define POLICED_NS     100e6 /* and that time on short paths; */
-#define POLICED_LONGER 16    /* twice as long each time, up to so much: */
-#define POLICED_SAME   1.25  /* the rate that was found before, about */
-#define POLICED_STEP   1.5
-#define POLICED_GONE   8
+#define EXCESS_LOSS       0.015 /* above the random loss */
+#define EXCESS_QUEUE      2     /* and so many deviations, with a queue, */
+#define EXCESS_PACKETS    4     /* or packets and deviations without */
+#define LOSS_PACKETS      32    /* fewer say nothing */
+#define LOSS_SAMPLE       1024  /* packets after which what was before counts half */
+#define LOSS_UNTESTED     0.01  /* more is not taken for random without a test */
+#define SHARE_MAX         0.5   /* more is not made up for */
+#define TEST_GAIN         0.5   /* of what was delivered: others may cause the greater part of the loss */
+#define TEST_LOST         32    /* packets, if the loss is the path's own: a deviation of a sixth */
+#define TEST_OWN          0.75  /* of the loss at the higher rate; less: it depends on the rate */
+#define DELIVERED_PACKETS 128
+#define LIMITS            3 /* in a row */
+#define DOUBTED_ROUNDS    256
+#define DOUBTED_LOSS      0.05
+#define DOUBTED_BPS       0.5
+#define TEST_AGAIN        4     /* rounds; */
+#define TEST_RENEW        64    /* and after that time, as long as random loss is made up for */
+#define TEST_RISE         1.25  /* of what the last one found, without another */
+#define POLICED_ROUNDS    32    /* until the next probe, */
+#define POLICED_NS        100e6 /* and that time on short paths; */
+#define POLICED_LONGER    16    /* twice as long each time, up to so much: */
+#define POLICED_SAME      1.25  /* the rate that was found before, about */
+#define POLICED_STEP      1.5
+#define POLICED_GONE      8
 
 void bbr_loss_start(struct bbr_loss *loss, uint32_t mtu_bytes)
 {
@@ -222,7 +229,9 @@ void bbr_loss_on_round(struct bbr_loss *loss, uint64_t rounds, lh_time now)
         (double)(now - loss->max_ns) < longer * POLICED_NS)
         return;
     double max_bps = POLICED_STEP * loss->max_bps;
-    set_max(loss, max_bps < POLICED_GONE * loss->policed_bps ? max_bps : 0, rounds, now);
+    if (max_bps >= POLICED_GONE * loss->policed_bps)
+        max_bps = loss->policed_bps = loss->longer = 0;
+    set_max(loss, max_bps, rounds, now);
 }
 
 /* ---- samples ---- */
@@ -237,44 +246,99 @@ static void add_sample(const struct bbr_loss *loss, struct bbr_loss_sample *to,
     to->ns = keep * to->ns + round->ns;
 }
 
-double bbr_loss_test_bps(const struct bbr_loss *loss)
+static enum bbr_loss_found start_test(struct bbr_loss *loss, const struct bbr_loss_sample *round,
+                                      double bps)
 {
-    return TEST_GAIN * loss->test_bps;
-}
-
-enum bbr_loss_found bbr_loss_on_cruise(struct bbr_loss *loss, const struct bbr_loss_sample *round,
-                                       double bps, uint64_t rounds)
-{
-    add_sample(loss, &loss->cruised, round);
-    if (packets_of(loss, &loss->cruised) < LOSS_PACKETS)
-        return BBR_LOSS_NOTHING;
-    double share = share_of(&loss->cruised);
-    loss->share += (fmin(share, fmax(LOSS_UNTESTED, loss->tested)) - loss->share) / 8;
-    if (!is_excess(loss, &loss->cruised) || rounds <= loss->test_round + TEST_AGAIN)
-        return BBR_LOSS_NOTHING;
     bool says = packets_of(loss, round) >= LOSS_PACKETS && round->ns > 0;
     double delivered = delivered_bps(says ? round : &loss->cruised);
-    loss->test_bps = fmin(bps, delivered > 0 ? delivered : bps * (1 - share));
+    loss->test_bps = fmin(bps, delivered > 0 ? delivered : bps * (1 - share_of(&loss->cruised)));
     loss->test = (struct bbr_loss_sample){0};
     return BBR_LOSS_UNKNOWN;
 }
 
+/* Less is lost than is made up for, and that fills a queue: only a test tells. */
+static bool is_doubtful(const struct bbr_loss *loss, uint64_t rounds)
+{
+    return loss->share > LOSS_UNTESTED && rounds > loss->test_round + TEST_RENEW;
+}
+
+enum bbr_loss_found bbr_loss_on_cruise(struct bbr_loss *loss, const struct bbr_loss_sample *round,
+                                       bool queue, double bps, uint64_t rounds)
+{
+    if (queue && is_doubtful(loss, rounds))
+        loss->cruised = *round;
+    else if (queue)
+        return BBR_LOSS_NOTHING;
+    else
+        add_sample(loss, &loss->cruised, round);
+    if (packets_of(loss, &loss->cruised) < LOSS_PACKETS)
+        return BBR_LOSS_NOTHING;
+    if (queue)
+        return start_test(loss, round, bps);
+    double max = fmax(LOSS_UNTESTED, TEST_RISE * loss->tested);
+    loss->share += (fmin(fmin(share_of(&loss->cruised), max), SHARE_MAX) - loss->share) / 8;
+    bool due = is_excess(loss, &loss->cruised);
+    return due && rounds > loss->test_round + TEST_AGAIN ? start_test(loss, round, bps) : BBR_LOSS_NOTHING;
+}
+
 enum bbr_loss_found bbr_loss_on_test(struct bbr_loss *loss, const struct bbr_loss_sample *round, bool last,
-                                     double bps, uint64_t rounds, lh_time now)
+                                     bool queue, double bps, uint64_t rounds, lh_time now)
 {
     loss->test.arrived += round->arrived;
     loss->test.lost += round->lost;
     double packets = packets_of(loss, &loss->test);
     double before = share_of(&loss->cruised), lower = share_of(&loss->test);
-    if (!last && (packets < LOSS_PACKETS || packets * before < TEST_LOST))
+    bool enough = packets >= LOSS_PACKETS && packets * fmax(before, LOSS_UNTESTED) >= TEST_LOST;
+    if (!enough && !last)
         return BBR_LOSS_NOTHING;
+    loss->test_round = rounds;
+    if (!enough && packets * before < TEST_LOST / 4.0) { /* it says nothing */
+        loss->cruised = (struct bbr_loss_sample){0};
+        return BBR_LOSS_END;
+    }
+    if (rounds < loss->doubted_until && bps < DOUBTED_BPS * loss->doubted_bps &&
+        lower > TEST_OWN * loss->doubted_share) { /* less was sent, and as much is lost */
+        loss->doubted_until = 0;
+    }
+    bool same = lower > TEST_OWN * before;
+    bool random = same && (rounds >= loss->doubted_until || lower < DOUBTED_LOSS);
+    if (random) /* both are samples of the same */
+        lower = (loss->test.lost + loss->cruised.lost) /
+                (loss->test.lost + loss->test.arrived + loss->cruised.lost + loss->cruised.arrived);
+    if (same && !random)
+        lower = DOUBTED_LOSS;
     loss->share = loss->tested = fmin(lower, SHARE_MAX);
     loss->cruised = (struct bbr_loss_sample){0};
-    loss->test_round = rounds;
-    if (lower > TEST_OWN * before)
+    if (random) {
+        set_max(loss, 0, rounds, now);
         return BBR_LOSS_RANDOM;
+    }
+    if (queue) /* of this flow: no policer */
+        return BBR_LOSS_QUEUE;
     set_policed(loss, fmin(bps, loss->test_bps), rounds, now);
     return BBR_LOSS_POLICED;
+}
+
+void bbr_loss_on_limit(struct bbr_loss *loss, bool queue, double bps, uint64_t rounds)
+{
+    loss->limits = queue ? 0 : loss->limits + 1;
+    if (loss->limits < LIMITS)
+        return;
+    loss->limits = 0;
+    loss->doubted_until = rounds + DOUBTED_ROUNDS;
+    loss->doubted_share = loss->share;
+    loss->doubted_bps = bps;
+    loss->share = loss->tested = fmin(loss->share, DOUBTED_LOSS);
+}
+
+double bbr_loss_delivered_bps(const struct bbr_loss *loss)
+{
+    return packets_of(loss, &loss->cruised) >= DELIVERED_PACKETS ? delivered_bps(&loss->cruised) : 0;
+}
+
+double bbr_loss_test_bps(const struct bbr_loss *loss)
+{
+    return TEST_GAIN * loss->test_bps;
 }
 
 enum bbr_loss_found bbr_loss_on_up(struct bbr_loss *loss, const struct bbr_loss_sample *round, double bps,

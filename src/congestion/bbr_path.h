@@ -68,8 +68,13 @@ struct bbr_train_rate bbr_train_on_feedback(struct bbr_train *train, const struc
  * drops what exceeds its rate (a token bucket without a queue: clouds, carriers). Delays tell nothing. The
  * share at a lower rate does: by chance it is the same, and a policer drops nothing.
  *
- * A test is three quarters of what was delivered, until as many packets have left that a share as before
- * would show. `up` is one, too: of what it adds a policer lets nothing through.
+ * A test is half of what was delivered, until as many packets have left that a share as before would show.
+ * `up` is one, too: of what it adds a policer lets nothing through. While random loss is made up for and
+ * packets wait, it is repeated: loss that has gone would be made up for by a queue.
+ *
+ * Of a loss that many flows cause together one changes little, and each would make up for it. So where `up`
+ * brings neither more nor a queue, several times, as much loss at a lower rate proves nothing for a while,
+ * or until it is as much at half of the rate.
  *
  * Once a policer is found, the rate is what it delivered, and is not probed for a while: a probe empties the
  * bucket, which hides that it fails, and then loses packets. Then half as much again is believed each time,
@@ -85,38 +90,49 @@ struct bbr_loss_sample {
 enum bbr_loss_found {
     BBR_LOSS_NOTHING,
     BBR_LOSS_UNKNOWN, /* to be tested, at bbr_loss_test_bps() */
+    BBR_LOSS_END,     /* of a test that says nothing */
+    BBR_LOSS_QUEUE,   /* this flow's own queue drops packets: test_bps is the path's rate */
     BBR_LOSS_RANDOM,  /* share is that of the path */
     BBR_LOSS_POLICED  /* policed_bps is the policer's rate */
 };
 
 struct bbr_loss {
     uint32_t mtu;
-    double share;                   /* at random, smoothed */
-    double tested;                  /* as the last test has found it */
-    struct bbr_loss_sample cruised; /* without a queue, since the last test */
-    struct bbr_loss_sample test;    /* of the test that runs: */
-    double test_bps;                /* what was delivered before it */
-    uint64_t test_round;            /* when the last one ended */
-    double policed_bps;             /* of the policer that was found last; 0: none */
-    double max_bps;                 /* more is not believed yet; 0: anything */
-    double longer;                  /* than the first time: the wait until it is probed */
-    uint64_t max_round;             /* when max_bps changed */
+    double share;                      /* at random, smoothed */
+    double tested;                     /* as the last test has found it */
+    struct bbr_loss_sample cruised;    /* without a queue, since the last test */
+    struct bbr_loss_sample test;       /* of the test that runs: */
+    double test_bps;                   /* what was delivered before it */
+    uint64_t test_round;               /* when the last one ended */
+    uint32_t limits;                   /* in a row, without a queue */
+    uint64_t doubted_until;            /* round; nothing is taken for random before */
+    double doubted_share, doubted_bps; /* as it began */
+    double policed_bps;                /* of the policer that was found last; 0: none */
+    double max_bps;                    /* more is not believed yet; 0: anything */
+    double longer;                     /* than the first time: the wait until it is probed */
+    uint64_t max_round;                /* when max_bps changed */
     lh_time max_ns;
 };
 
 void bbr_loss_start(struct bbr_loss *loss, uint32_t mtu_bytes);
 /* So much of a round trip lost is more than chance explains. sure: also where no queue confirms it. */
 bool bbr_loss_is_excess(const struct bbr_loss *loss, double lost, double all, bool sure);
-/* A round trip ends; `rounds` counts them. bps: the estimate of the path's rate. */
+/* A round trip ends; `rounds` counts them. */
 void bbr_loss_on_round(struct bbr_loss *loss, uint64_t rounds, lh_time now);
-/* One of packets that were all sent at the path's rate, in a test, or in `up`; without a queue. */
+/* One of packets that were all sent at the path's rate, in a test, or in `up`; queue: some of them waited.
+ * bps: the estimate of the path's rate. */
 enum bbr_loss_found bbr_loss_on_cruise(struct bbr_loss *loss, const struct bbr_loss_sample *round,
-                                       double bps, uint64_t rounds);
-/* last: it ends whatever it shows. */
+                                       bool queue, double bps, uint64_t rounds);
+/* last: it ends whatever it shows. queue: there was one when it began. */
 enum bbr_loss_found bbr_loss_on_test(struct bbr_loss *loss, const struct bbr_loss_sample *round, bool last,
-                                     double bps, uint64_t rounds, lh_time now);
+                                     bool queue, double bps, uint64_t rounds, lh_time now);
 enum bbr_loss_found bbr_loss_on_up(struct bbr_loss *loss, const struct bbr_loss_sample *round, double bps,
                                    uint64_t rounds, lh_time now);
+/* At a higher rate no more arrived. Where that fills no queue either, no random loss limits the rate: others
+ * send through the same policer. */
+void bbr_loss_on_limit(struct bbr_loss *loss, bool queue, double bps, uint64_t rounds);
+/* While cruising, without a queue; 0: unknown. */
+double bbr_loss_delivered_bps(const struct bbr_loss *loss);
 double bbr_loss_test_bps(const struct bbr_loss *loss);
 /* The rate is a policer's, and is not to be probed. */
 bool bbr_loss_is_policed(const struct bbr_loss *loss);

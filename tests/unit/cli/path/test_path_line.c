@@ -59,7 +59,7 @@ static struct path_line open_bucket(uint64_t queue_bytes, uint64_t bucket_bytes)
     return line;
 }
 
-/* So much passes at once, and what exceeds the rate then is dropped; a pause fills the bucket, and no more. */
+/* So much passes at once, and the excess is dropped; a pause fills the bucket, and no more. */
 static void a_policer_drops_the_excess(void **state)
 {
     (void)state;

@@ -93,11 +93,19 @@ static int64_t bucket_ns(const struct path_line *line)
     return config->rate_bps ? (int64_t)((double)config->bucket_bytes * 8e9 / (double)config->rate_bps) : 0;
 }
 
+/* When all before it has been sent, or the bucket was full: it holds no more than that. */
+static int64_t start_ns(const struct path_line *line, int64_t now_ns)
+{
+    int64_t full_ns = now_ns - bucket_ns(line);
+    return line->free_ns > full_ns ? line->free_ns : full_ns;
+}
+
 /* Puts the packet behind all others; exact to the nanosecond over any number of packets. */
 static void take_time(struct path_line *line, int64_t now_ns, uint32_t bytes)
 {
-    if (line->free_ns < now_ns - bucket_ns(line)) {
-        line->free_ns = now_ns - bucket_ns(line);
+    int64_t start = start_ns(line, now_ns);
+    if (line->free_ns < start) {
+        line->free_ns = start;
         line->carry_bits = 0;
     }
     if (!line->config.rate_bps)
@@ -115,10 +123,8 @@ static bool is_full(const struct path_line *line, int64_t now_ns, uint64_t backl
         return false;
     if (config->bucket_bytes == 0)
         return backlog && backlog + bytes > config->queue_bytes;
-    int64_t full_ns = now_ns - bucket_ns(line),
-            start_ns = line->free_ns > full_ns ? line->free_ns : full_ns;
-    double over = (double)(start_ns - now_ns) * 1e-9 * (double)config->rate_bps / 8 + bytes;
-    return over > (double)config->queue_bytes;
+    double debt = (double)(start_ns(line, now_ns) - now_ns) * 1e-9 * (double)config->rate_bps / 8;
+    return debt + bytes > (double)config->queue_bytes;
 }
 
 struct path_verdict path_line_arrival(struct path_line *line, int64_t now_ns, uint32_t bytes, bool capable)

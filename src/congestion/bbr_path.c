@@ -297,16 +297,17 @@ enum bbr_loss_found bbr_loss_on_test(struct bbr_loss *loss, const struct bbr_los
         return BBR_LOSS_END;
     }
     if (rounds < loss->doubted_until && bps < DOUBTED_BPS * loss->doubted_bps &&
-        lower > TEST_OWN * loss->doubted_share) { /* less was sent, and as much is lost */
-        loss->doubted_until = 0;
-    }
+        lower > TEST_OWN * loss->doubted_share)
+        loss->doubted_until = 0; /* less was sent, and as much is lost */
     bool same = lower > TEST_OWN * before;
     bool random = same && (rounds >= loss->doubted_until || lower < DOUBTED_LOSS);
-    if (random) /* both are samples of the same */
-        lower = (loss->test.lost + loss->cruised.lost) /
-                (loss->test.lost + loss->test.arrived + loss->cruised.lost + loss->cruised.arrived);
-    if (same && !random)
+    if (random) { /* both are samples of the same */
+        const struct bbr_loss_sample both = {.arrived = loss->test.arrived + loss->cruised.arrived,
+                                             .lost = loss->test.lost + loss->cruised.lost};
+        lower = share_of(&both);
+    } else if (same) {
         lower = DOUBTED_LOSS;
+    }
     loss->share = loss->tested = fmin(lower, SHARE_MAX);
     loss->cruised = (struct bbr_loss_sample){0};
     if (random) {

@@ -102,11 +102,16 @@ static void show(const struct cli_option *option, uint64_t value, char *out, siz
 static int check_range(const struct cli_option *option, uint64_t value, const char *text)
 {
     char from[LH_FORMAT_MAX], to[LH_FORMAT_MAX];
-    const char *which = option->power_of_two ? "power of two, " : "";
-    bool power_of_two = value && !(value & (value - 1));
-    if (value >= option->min && (!option->max || value <= option->max) &&
-        (!option->power_of_two || power_of_two))
+    char which[40] = "";
+    bool fits = !option->multiple || value % option->multiple == 0;
+    if (option->multiple == CLI_POWER_OF_TWO)
+        fits = value && !(value & (value - 1));
+    if (value >= option->min && (!option->max || value <= option->max) && fits)
         return CLI_PROCEED;
+    if (option->multiple == CLI_POWER_OF_TWO)
+        snprintf(which, sizeof which, "power of two, ");
+    else if (option->multiple)
+        snprintf(which, sizeof which, "multiple of %" PRIu32 ", ", option->multiple);
     show(option, option->min, from, sizeof from);
     show(option, option->max, to, sizeof to);
     if (!option->max)

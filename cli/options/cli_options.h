@@ -39,6 +39,8 @@ struct cli_texts {
     const char *text[CLI_TEXTS_MAX];
 };
 
+#define CLI_POWER_OF_TWO UINT32_MAX
+
 struct cli_option {
     const char *name;  /* without the dashes; NULL ends a table */
     const char *value; /* what the help calls the value; NULL for a flag */
@@ -46,7 +48,7 @@ struct cli_option {
     void *target;
     enum cli_option_kind kind;
     char letter;       /* 0: none */
-    bool power_of_two; /* counts and sizes: must be one */
+    uint32_t multiple; /* counts and sizes: of what; CLI_POWER_OF_TWO; 0: any */
     uint64_t min, max; /* counts, sizes, times; max 0: no limit */
 };
 

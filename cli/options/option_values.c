@@ -96,24 +96,24 @@ static struct cli_option *add_congestion(struct cli_option *next, struct cli_con
 static struct cli_option *add_shape(struct cli_option *next, struct lh_attr *attr)
 {
     next = add(next, (struct cli_option){"mtu", "SIZE", "RoCE payload of a packet (largest for the path)",
-                                         &attr->mtu_bytes, CLI_SIZE32, 0, true, 256, 4 * CLI_KIB});
-    next = add(next, (struct cli_option){"chunk", "SIZE",
-                                         "chunk size: data per bit of the receive bitmap (one packet)",
-                                         &attr->chunk_bytes, CLI_SIZE32, 0, true, 256, CLI_GIB});
+                                         &attr->mtu_bytes, CLI_SIZE32, 0, 64, 256, CLI_MTU_MAX});
+    next = add(next, (struct cli_option){
+                         "chunk", "SIZE", "chunk size: data per bit of the receive bitmap (one packet)",
+                         &attr->chunk_bytes, CLI_SIZE32, 0, CLI_POWER_OF_TWO, 256, CLI_GIB});
     next = add(next, (struct cli_option){"slots", "N", "SDR messages in flight (64)", &attr->slots,
-                                         CLI_COUNT, 0, true, 1, CLI_SLOTS_MAX});
+                                         CLI_COUNT, 0, CLI_POWER_OF_TWO, 1, CLI_SLOTS_MAX});
     next = add(next,
                (struct cli_option){"slot-size", "SIZE", "maximum SDR message; longer ones are split (4MiB)",
-                                   &attr->slot_bytes, CLI_SIZE, 0, false, 4 * CLI_KIB, CLI_SLOT_MAX});
-    next = add(next,
-               (struct cli_option){"window", "SIZE", "maximum bytes in flight (64MiB)", &attr->window_bytes,
-                                   CLI_SIZE, 0, false, 64 * CLI_KIB, CLI_WINDOW_MAX});
+                                   &attr->slot_bytes, CLI_SIZE, 0, 0, 4 * CLI_KIB, CLI_SLOT_MAX});
+    next =
+        add(next, (struct cli_option){"window", "SIZE", "maximum bytes in flight (64MiB)",
+                                      &attr->window_bytes, CLI_SIZE, 0, 0, 64 * CLI_KIB, CLI_WINDOW_MAX});
     next = add(next, (struct cli_option){"channels", "N", "parallel paths (1)", &attr->channels, CLI_COUNT,
-                                         0, false, 1, 32});
+                                         0, 0, 1, 32});
     next = add(next, (struct cli_option){"coders", "N", "threads that encode and decode (1)", &attr->coders,
-                                         CLI_COUNT, 0, false, 1, 64});
+                                         CLI_COUNT, 0, 0, 1, 64});
     return add(next, (struct cli_option){"workers", "N", "threads that move packets (1)", &attr->workers,
-                                         CLI_COUNT, 0, false, 1, 64});
+                                         CLI_COUNT, 0, 0, 1, 64});
 }
 
 void cli_connection_options(struct cli_connection *connection, unsigned roles)

@@ -57,6 +57,7 @@ bool cli_has_deadline(const char *reliability);
 #define CLI_WINDOW_MAX     (64 * CLI_GIB)
 #define CLI_SLOTS_DEFAULT  64u
 #define CLI_SLOTS_MAX      1024u
+#define CLI_MTU_MAX        8896u /* payload: of lh_attr.mtu_bytes */
 #define CLI_SLOT_DEFAULT   (4 * CLI_MIB)
 #define CLI_SLOT_MAX       CLI_GIB
 

@@ -90,8 +90,8 @@ static void list_link(struct cli_plan_settings *settings, struct cli_option out[
         {"worst", NULL, "one plan, for the highest of several losses", &settings->worst, .kind = CLI_FLAG},
         {"link-file", "FILE", "JSON of longhaul probe: defaults for the link; plans for its highest loss",
          &settings->link_file, .kind = CLI_TEXT},
-        {"mtu", "SIZE", "payload of a packet (4KiB)", &settings->mtu_bytes, CLI_SIZE32, 0, true, 256,
-         4 * CLI_KIB},
+        {"mtu", "SIZE", "payload of a packet (4KiB)", &settings->mtu_bytes, CLI_SIZE32, 0, 64, 256,
+         CLI_MTU_MAX},
         {.name = NULL},
     };
     static_assert(sizeof table <= OPTIONS_MAX * sizeof *out, "table too long");
@@ -106,7 +106,7 @@ static void list_own(struct cli_plan_settings *settings, struct cli_option out[s
         {"mix", "MIX", "instead of --size: one plan for weighted sizes; example: 64KiB:9,1GiB:1",
          &settings->mix, .kind = CLI_TEXT},
         {"chunk", "SIZE", "chunk size: data per bit of the receive bitmap (planner's choice)",
-         &settings->chunk_bytes, CLI_SIZE, 0, false, 256, CLI_GIB},
+         &settings->chunk_bytes, CLI_SIZE, 0, 0, 256, CLI_GIB},
         {"by", "MEASURE", "measure to minimize: mean, p50, p99 or p99.9 (mean)", &settings->by,
          .kind = CLI_TEXT},
         {"timing", "WHOSE", "protocol timing: longhaul or paper (longhaul)", &settings->timing,

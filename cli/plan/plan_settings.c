@@ -11,6 +11,7 @@
 #include <longhaul/error.h>
 #include <longhaul/units.h>
 
+#include "cli/options/option_values.h"
 #include "cli/results/json.h"
 #include "cli/results/result_file.h"
 #include "cli/terminal/terminal.h"
@@ -34,7 +35,8 @@ static const struct member members[] = {
     {"loss", offsetof(struct cli_link_file, loss), 0, 1, "0 to below 1"},
     {"loss_high", offsetof(struct cli_link_file, loss_high), 0, 1, "0 to below 1"},
     {"burst_packets", offsetof(struct cli_link_file, burst_packets), 0, 1e9, "0 to below 1e9"},
-    {"mtu_bytes", offsetof(struct cli_link_file, mtu_bytes), 0, 4097, "256, 512, 1024, 2048 or 4096"},
+    {"mtu_bytes", offsetof(struct cli_link_file, mtu_bytes), 0, CLI_MTU_MAX + 1,
+     "256 to 8896, a multiple of 64"},
 };
 
 #define MEMBERS (sizeof members / sizeof members[0])
@@ -68,17 +70,14 @@ static int take(struct cli_link_file *link, const struct member *member, const s
     return 0;
 }
 
-/* A power of two, or nothing. */
+/* A multiple of 64, or nothing. */
 static bool check_mtu(double *mtu_bytes)
 {
     if (isnan(*mtu_bytes) || *mtu_bytes == 0) {
         *mtu_bytes = NAN;
         return true;
     }
-    for (double mtu = 256; mtu <= 4096; mtu *= 2)
-        if (*mtu_bytes == mtu)
-            return true;
-    return false;
+    return *mtu_bytes >= 256 && *mtu_bytes <= CLI_MTU_MAX && fmod(*mtu_bytes, 64) == 0;
 }
 
 int cli_link_file_parse(const char *text, size_t bytes, struct cli_link_file *link, char *wrong)
@@ -102,7 +101,7 @@ int cli_link_file_parse(const char *text, size_t bytes, struct cli_link_file *li
                 return -1;
     if (!check_mtu(&read.mtu_bytes)) {
         snprintf(wrong, CLI_LINK_FILE_WRONG_MAX,
-                 "mtu_bytes %g: out of range (256, 512, 1024, 2048 or 4096)", read.mtu_bytes);
+                 "mtu_bytes %g: out of range (256 to 8896, a multiple of 64)", read.mtu_bytes);
         return -1;
     }
     if (read.loss_high < read.loss) {

@@ -56,12 +56,16 @@ struct lh_attr {
     const char *reliability;
     const struct lh_scheme *scheme; /* the caller's own scheme, known to both sides; else NULL */
     struct lh_link_spec link;       /* emulated for this side's packets; all zero: none */
-    /* RoCE payload of a packet: 256 … 4096, power of two. Both sides must agree: over TCP they use the
-     * smaller value. Default: over TCP the largest that fits the path; with lh_open, which does not know the
-     * path, 4096 on loopback, else 1024 */
+    /* RoCE payload of a packet: a multiple of 64, 256 … 8896; with RDMA devices and peers of older releases a
+     * power of two up to 4096. Both sides must agree: over TCP they use the smaller value. Default: over TCP
+     * the largest that fits the path, the chunk and the slot; with lh_open, which does not know the path,
+     * 4096 on loopback, else 1024 */
     uint32_t mtu_bytes;
-    uint32_t chunk_bytes;          /* bytes per bit of the bitmap; default one packet */
-    uint64_t slot_bytes;           /* longest SDR message; longer messages are split; default 4 MiB */
+    /* Bytes per bit of the bitmap: a power of two, rounded down to a power of two of packets; default one
+     * packet */
+    uint32_t chunk_bytes;
+    /* Longest SDR message, rounded down to whole chunks; longer messages are split; default 4 MiB */
+    uint64_t slot_bytes;
     uint32_t slots;                /* SDR messages in flight, power of two up to 1024; default 64 */
     uint32_t channels;             /* default 1 */
     uint32_t generations;          /* default 4 */

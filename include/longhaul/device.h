@@ -18,7 +18,7 @@ struct lh_device {
     char fabric[16];       /* "udp", "verbs" */
     char interface[64];    /* "eth0", "mlx5_0/1": device and port */
     char address[64];      /* "192.0.2.7", "[2001:db8::7]" */
-    uint32_t mtu_bytes;    /* payload of the largest RoCE packet; 0: unknown */
+    uint32_t mtu_bytes;    /* payload of the largest packet; 0: unknown */
     uint64_t rate_bps;     /* of the port; 0: unknown */
     char features[64];     /* names, separated by spaces */
     char late_packets[16]; /* protection against late packets: slot table, window, mr */

@@ -88,7 +88,7 @@ struct lh_probe_result {
     lh_time rtt_min_ns, rtt_mean_ns, rtt_p99_ns, rtt_max_ns;
     lh_time rtt_jitter_ns;   /* mean difference of consecutive samples */
     uint32_t path_mtu_bytes; /* largest IP packet that passes unfragmented, from here to the server */
-    uint32_t mtu_bytes;      /* largest RoCE payload that fits it: 256 … 4096; 0: none */
+    uint32_t mtu_bytes;      /* largest payload that fits it: 256 … 8896; 0: none */
     double rate_bps;         /* of the path, counted from the IP header up */
     enum lh_probe_limit rate_limit;
     uint32_t size_count;

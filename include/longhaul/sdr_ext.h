@@ -37,7 +37,7 @@ struct lh_qp_attr {
     uint32_t generations;            /* default 4 */
     uint8_t immediate_message_bits;  /* default 10 */
     uint8_t immediate_fragment_bits; /* default 4; the offset has the rest */
-    uint32_t mtu_bytes;              /* power of two, 64 to 4096; 0: from sdr_qp_attr.mtu */
+    uint32_t mtu_bytes;              /* multiple of 64, 64 to 8896; 0: from sdr_qp_attr.mtu */
     uint64_t slot_bytes;             /* 0: from sdr_qp_attr */
     uint64_t rate_bps;               /* bits per second; 0: sdr_qp_attr.rate_limit, in Mbit/s */
     uint32_t chunk_bytes;            /* 0: from sdr_qp_attr */

@@ -96,7 +96,7 @@ static void check_attr(const struct fabric_endpoint_attr *attr)
 {
     assert(attr->channels >= 1 && attr->channels <= QP_INFO_CHANNELS_MAX);
     assert(attr->generations >= 1 && attr->generations <= QP_INFO_GENERATIONS_MAX);
-    assert(attr->mtu_bytes >= 1 && attr->mtu_bytes <= ROCE_MTU_MAX);
+    assert(attr->mtu_bytes >= 1);
     assert(attr->slots >= 1 && attr->slot_bytes >= 1 && attr->stripe_packets >= 1);
     assert(attr->stats != NULL);
 }
@@ -114,6 +114,9 @@ int sim_endpoint_create(struct fabric *fabric, const struct fabric_endpoint_attr
 {
     struct sim_fabric *sim = (struct sim_fabric *)fabric;
     check_attr(attr);
+    if (attr->mtu_bytes > ROCE_MTU_MAX)
+        return lh_fail(LH_EMTU, "MTU of %u bytes: the simulated network takes at most %u", attr->mtu_bytes,
+                       ROCE_MTU_MAX);
     struct sim_endpoint *endpoint = calloc(1, sizeof(*endpoint));
     if (endpoint == NULL)
         return no_memory();

@@ -4,12 +4,14 @@
 #include <assert.h>
 
 #include "base/min_max.h"
+#include "wire/roce_packet.h"
 
 #define EIGHTHS      8u
 #define LAST_EXTENTS 3u /* more, of the last piece of a short packet */
 
 static_assert(PACKET_PIECES_MAX == EIGHTHS && 1u << (PACKET_LENGTHS - 1) == PACKET_PIECES_MAX,
               "an eighth is the shortest");
+static_assert(ROCE_PAYLOAD_STEP % EIGHTHS == 0, "it is whole");
 
 static bool is_power_of_two(uint32_t n)
 {
@@ -19,7 +21,7 @@ static bool is_power_of_two(uint32_t n)
 uint32_t packet_lengths(uint32_t mtu_bytes)
 {
     uint32_t lengths = 1;
-    while (is_power_of_two(mtu_bytes) && lengths < PACKET_LENGTHS &&
+    while (mtu_bytes % ROCE_PAYLOAD_STEP == 0 && lengths < PACKET_LENGTHS &&
            mtu_bytes >> lengths >= PACKET_PIECE_MIN)
         lengths++;
     return lengths;

@@ -7,10 +7,10 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "link/link.h"
+#include "wire/qp_info.h"
+#include "wire/roce_packet.h"
 
 /* Bounds of a proposal; the connection checks its own attributes again. */
-#define MTU_MIN         256u
-#define MTU_MAX         4096u
 #define CHUNK_MAX       (1u << 30)
 #define SLOTS_MAX       1024u
 #define CHANNELS_MAX    32u
@@ -45,7 +45,11 @@ int handshake_header_decode(const uint8_t *bytes, struct handshake_header *heade
                        "the remote side speaks " HANDSHAKE_VERSION_TEXT
                        " %u, this side %u (use the same release)",
                        version, HANDSHAKE_VERSION);
-    static const uint8_t last[] = {0, HANDSHAKE_FIN, HANDSHAKE_BUSY, HANDSHAKE_MORE,
+    static const uint8_t last[] = {0,
+                                   HANDSHAKE_FIN,
+                                   HANDSHAKE_BUSY,
+                                   HANDSHAKE_MORE,
+                                   HANDSHAKE_COOKIE,
                                    HANDSHAKE_COOKIE}; /* by version */
     uint32_t body_bytes = lh_get_be32(bytes + 8);
     uint16_t stream = lh_get_be16(bytes + 6);
@@ -58,7 +62,8 @@ int handshake_header_decode(const uint8_t *bytes, struct handshake_header *heade
 
 uint32_t handshake_proposal_encode(const struct handshake_proposal *proposal, uint8_t *out)
 {
-    lh_put_be32(out, proposal->mtu_bytes);
+    lh_put_be16(out, proposal->any_mtu ? ROCE_PAYLOAD_STEP : 0);
+    lh_put_be16(out + 2, (uint16_t)proposal->mtu_bytes);
     lh_put_be32(out + 4, proposal->chunk_bytes);
     lh_put_be32(out + 8, proposal->slots);
     lh_put_be32(out + 12, proposal->channels);
@@ -71,11 +76,12 @@ uint32_t handshake_proposal_encode(const struct handshake_proposal *proposal, ui
 
 static int check_proposal(const struct handshake_proposal *proposal)
 {
-    if (!is_power_of_two(proposal->mtu_bytes) || proposal->mtu_bytes < MTU_MIN ||
-        proposal->mtu_bytes > MTU_MAX)
+    bool is_roce = is_power_of_two(proposal->mtu_bytes) && proposal->mtu_bytes <= ROCE_MTU_MAX;
+    if (proposal->mtu_bytes < ROCE_MTU_MIN || !roce_payload_is_valid(proposal->mtu_bytes) ||
+        (!proposal->any_mtu && !is_roce))
         return lh_fail(LH_EHANDSHAKE, "invalid MTU %u proposed by the remote side", proposal->mtu_bytes);
-    if (proposal->chunk_bytes != 0 &&
-        (!is_power_of_two(proposal->chunk_bytes) || proposal->chunk_bytes > CHUNK_MAX))
+    if (proposal->chunk_bytes > CHUNK_MAX ||
+        (!proposal->any_mtu && proposal->chunk_bytes != 0 && !is_power_of_two(proposal->chunk_bytes)))
         return lh_fail(LH_EHANDSHAKE, "invalid chunk size %u proposed by the remote side",
                        proposal->chunk_bytes);
     if (!is_power_of_two(proposal->slots) || proposal->slots > SLOTS_MAX)
@@ -86,7 +92,7 @@ static int check_proposal(const struct handshake_proposal *proposal)
         return lh_fail(LH_EHANDSHAKE,
                        "%u channels of %u generations proposed by the remote side: out of range",
                        proposal->channels, proposal->generations);
-    if (proposal->slot_bytes < MTU_MIN || proposal->slot_bytes > SLOT_BYTES_MAX)
+    if (proposal->slot_bytes < ROCE_MTU_MIN || proposal->slot_bytes > SLOT_BYTES_MAX)
         return lh_fail(LH_EHANDSHAKE, "invalid slot size %llu proposed by the remote side",
                        (unsigned long long)proposal->slot_bytes);
     return 0;
@@ -111,8 +117,13 @@ int handshake_proposal_decode(const uint8_t *body, uint32_t bytes, struct handsh
 {
     if (bytes < HANDSHAKE_PROPOSAL_MIN || bytes > HANDSHAKE_PROPOSAL_MIN + HANDSHAKE_LINK_TEXT_MAX)
         return lh_fail(LH_EHANDSHAKE, "invalid proposal length %u of the remote side", bytes);
+    uint16_t step = lh_get_be16(body);
+    if (step != 0 && step != ROCE_PAYLOAD_STEP)
+        return lh_fail(LH_EHANDSHAKE, "MTU step %u proposed by the remote side: neither 0 nor %u", step,
+                       ROCE_PAYLOAD_STEP);
     struct handshake_proposal read = {
-        .mtu_bytes = lh_get_be32(body),
+        .mtu_bytes = lh_get_be16(body + 2),
+        .any_mtu = step != 0,
         .chunk_bytes = lh_get_be32(body + 4),
         .slots = lh_get_be32(body + 8),
         .channels = lh_get_be32(body + 12),
@@ -139,11 +150,20 @@ static uint32_t smaller(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
+void handshake_use_powers(struct handshake_proposal *proposal)
+{
+    proposal->any_mtu = false;
+    proposal->mtu_bytes = roce_mtu_for(proposal->mtu_bytes);
+    if (proposal->chunk_bytes != 0)
+        proposal->chunk_bytes = (uint32_t)qp_info_chunk_for(proposal->chunk_bytes, 1);
+}
+
 struct handshake_proposal handshake_agree(const struct handshake_proposal *connecting,
                                           const struct handshake_proposal *accepting)
 {
     struct handshake_proposal agreed = {
         .mtu_bytes = smaller(connecting->mtu_bytes, accepting->mtu_bytes),
+        .any_mtu = connecting->any_mtu && accepting->any_mtu,
         .chunk_bytes = connecting->chunk_bytes ? connecting->chunk_bytes : accepting->chunk_bytes,
         .slots = smaller(connecting->slots, accepting->slots),
         .channels = smaller(connecting->channels, accepting->channels),
@@ -152,8 +172,9 @@ struct handshake_proposal handshake_agree(const struct handshake_proposal *conne
             connecting->slot_bytes < accepting->slot_bytes ? connecting->slot_bytes : accepting->slot_bytes,
         .link = connecting->link,
     };
-    if (agreed.chunk_bytes < agreed.mtu_bytes)
-        agreed.chunk_bytes = agreed.mtu_bytes;
+    if (!agreed.any_mtu)
+        agreed.mtu_bytes = roce_mtu_for(agreed.mtu_bytes);
+    agreed.chunk_bytes = (uint32_t)qp_info_chunk_for(agreed.chunk_bytes, agreed.mtu_bytes);
     /* A slot holds whole chunks. */
     agreed.slot_bytes -= agreed.slot_bytes % agreed.chunk_bytes;
     if (agreed.slot_bytes == 0)

@@ -18,10 +18,12 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/min_max.h"
 #include "device/device_registry.h"
 #include "launch/control_connection.h"
 #include "launch/tcp.h"
 #include "message/attributes.h"
+#include "wire/roce_packet.h"
 
 /* Interval of polls for the first round trip over the fabric, at first; and as a part of the time since the
  * opening. A stuck client then costs next to nothing. */
@@ -137,24 +139,43 @@ static int read_frame(struct rendezvous *r, struct handshake_header *header)
 
 /* ---- proposals --------------------------------------------------------------------------------------- */
 
-/* The largest MTU that fits. TCP may go another way than the packets of a device that knows its own. */
-static int path_mtu(int fd, const char *device, uint32_t *fits)
+/* The largest MTU that fits. TCP may go another way than the packets of a device that knows its own, which is
+ * a power of two; *any: it may be any other. */
+static int path_mtu(int fd, const char *device, uint32_t *fits, bool *any)
 {
     *fits = 0;
     int error = device ? fabric_device_mtu(device, fits) : 0;
-    if (!error && *fits == 0)
+    *any = *fits == 0;
+    if (!error && *any)
         *fits = tcp_path_mtu(fd);
     return error;
 }
 
+/* Of those that fit the path, the largest MTU that goes with what was asked for: chunks or slots may be too
+ * small for it. */
+static int complete_for(struct lh_attr *attr, uint32_t fits)
+{
+    const struct lh_attr asked = *attr;
+    attr->mtu_bytes = asked.mtu_bytes ? asked.mtu_bytes : fits;
+    int error = attr_complete(attr);
+    for (uint32_t mtu = roce_mtu_for(fits); error && !asked.mtu_bytes && mtu >= ROCE_MTU_MIN; mtu /= 2) {
+        *attr = asked;
+        attr->mtu_bytes = mtu;
+        error = attr_complete(attr);
+    }
+    return error;
+}
+
 /* The first frame of this side. */
-static int make_proposal(int fd, const struct lh_attr *attr, struct handshake_proposal *mine)
+static int make_proposal(int fd, const struct lh_attr *attr, uint8_t version,
+                         struct handshake_proposal *mine)
 {
     struct lh_attr complete = *attr;
     uint32_t fits;
+    bool any;
     int error = handshake_link_check(&attr->link);
     if (!error)
-        error = path_mtu(fd, attr->device, &fits);
+        error = path_mtu(fd, attr->device, &fits, &any);
     if (error)
         return error;
     if (fits == 0)
@@ -162,26 +183,30 @@ static int make_proposal(int fd, const struct lh_attr *attr, struct handshake_pr
                        "the path does not take the smallest packets (RoCE MTU 256): raise its MTU to 400");
     if (attr->mtu_bytes > fits)
         return lh_fail(LH_EMTU, "MTU %u: exceeds the path MTU (use at most %u)", attr->mtu_bytes, fits);
-    complete.mtu_bytes = attr->mtu_bytes ? attr->mtu_bytes : fits;
-    error = attr_complete(&complete);
+    error = complete_for(&complete, fits);
     if (error)
         return error;
+    /* Whole chunks are made of it when the MTU is agreed. */
+    uint64_t slot_bytes = attr->slot_bytes ? attr->slot_bytes : ATTR_SLOT_BYTES_DEFAULT;
     *mine = (struct handshake_proposal){
         .mtu_bytes = complete.mtu_bytes,
+        .any_mtu = any,
         .chunk_bytes = attr->chunk_bytes,
         .slots = complete.slots,
         .channels = complete.channels,
         .generations = complete.generations,
-        .slot_bytes = complete.slot_bytes,
+        .slot_bytes = lh_max(slot_bytes, complete.slot_bytes),
         .link = attr->link,
     };
+    if (!any || version < HANDSHAKE_VERSION_STEPS)
+        handshake_use_powers(mine);
     return 0;
 }
 
 static int propose(struct rendezvous *r)
 {
     uint8_t body[HANDSHAKE_BODY_MAX];
-    int error = make_proposal(r->fd, r->attr, &r->mine);
+    int error = make_proposal(r->fd, r->attr, r->version, &r->mine);
     if (error)
         return error;
     return send_frame(r, HANDSHAKE_PROPOSAL, body, handshake_proposal_encode(&r->mine, body));

@@ -473,8 +473,5 @@ uint32_t tcp_path_mtu(int fd)
     if (getsockopt(fd, six ? IPPROTO_IPV6 : IPPROTO_IP, six ? IPV6_MTU : IP_MTU, &mtu, &size) || mtu <= 0)
         return ROCE_MTU_MIN;
     uint32_t overhead = six ? ROCE_WRITE_IMM_OVERHEAD_V6 : ROCE_WRITE_IMM_OVERHEAD_V4;
-    uint32_t fits = ROCE_MTU_MAX;
-    while (fits >= ROCE_MTU_MIN && fits + overhead > (uint32_t)mtu)
-        fits /= 2;
-    return fits >= ROCE_MTU_MIN ? fits : 0;
+    return roce_payload_for((uint32_t)mtu, overhead);
 }

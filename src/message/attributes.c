@@ -8,6 +8,8 @@
 #include "base/error.h"
 #include "history/path_file.h"
 #include "message/scheme_choice.h"
+#include "wire/qp_info.h"
+#include "wire/roce_packet.h"
 
 typedef unsigned long long wide; /* for %llu */
 
@@ -32,15 +34,19 @@ static bool is_power_of_two(uint64_t value)
 
 static int check_mtu(uint32_t mtu)
 {
-    if (mtu == 0 || (is_power_of_two(mtu) && mtu >= ATTR_MTU_MIN && mtu <= ATTR_MTU_MAX))
+    if (mtu == 0 || (roce_payload_is_valid(mtu) && mtu >= ATTR_MTU_MIN))
         return 0;
-    return lh_fail(LH_EINVAL, "mtu_bytes %u: invalid (use 256, 512, 1024, 2048 or 4096)", mtu);
+    return lh_fail(LH_EINVAL, "mtu_bytes %u: invalid (use a multiple of %u from %u to %u)", mtu,
+                   ROCE_PAYLOAD_STEP, ATTR_MTU_MIN, ROCE_PAYLOAD_MAX);
 }
 
 static int check_chunk(const struct lh_attr *attr)
 {
     uint32_t unit = attr->mtu_bytes ? attr->mtu_bytes : ATTR_MTU_MIN;
-    if (attr->chunk_bytes == 0 || (is_power_of_two(attr->chunk_bytes) && attr->chunk_bytes >= unit))
+    bool is_power = is_power_of_two(attr->chunk_bytes);
+    bool is_whole = attr->mtu_bytes && attr->chunk_bytes % attr->mtu_bytes == 0 &&
+                    is_power_of_two(attr->chunk_bytes / attr->mtu_bytes);
+    if (attr->chunk_bytes == 0 || ((is_power || is_whole) && attr->chunk_bytes >= unit))
         return 0;
     return lh_fail(LH_EINVAL, "chunk_bytes %u: invalid (use a power of two, at least %s, %u)",
                    attr->chunk_bytes, attr->mtu_bytes ? "the MTU" : "the smallest MTU", unit);
@@ -51,9 +57,9 @@ static int check_slots(const struct lh_attr *attr)
     if (attr->slots != 0 && (!is_power_of_two(attr->slots) || attr->slots > ATTR_SLOTS_MAX))
         return lh_fail(LH_EINVAL, "slots %u: invalid (use a power of two up to %u)", attr->slots,
                        ATTR_SLOTS_MAX);
-    if (attr->slot_bytes > (uint64_t)ATTR_PACKETS_MAX * ATTR_MTU_MAX)
+    if (attr->slot_bytes > (uint64_t)ATTR_PACKETS_MAX * ATTR_MTU_DEFAULT)
         return lh_fail(LH_EINVAL, "slot_bytes %llu: out of range (at most %llu)", (wide)attr->slot_bytes,
-                       (wide)ATTR_PACKETS_MAX * ATTR_MTU_MAX);
+                       (wide)ATTR_PACKETS_MAX * ATTR_MTU_DEFAULT);
     return 0;
 }
 
@@ -205,7 +211,7 @@ bool attr_is_loopback(const char *device)
 static uint32_t default_mtu(const char *device)
 {
     bool is_large = attr_is_loopback(device) || (device && strncmp(device, "sim:", 4) == 0);
-    return is_large ? ATTR_MTU_MAX : ATTR_MTU_UNKNOWN_PATH;
+    return is_large ? ATTR_MTU_DEFAULT : ATTR_MTU_UNKNOWN_PATH;
 }
 
 static uint64_t default_slot_bytes(const struct lh_attr *attr)
@@ -218,8 +224,8 @@ static int check_together(const struct lh_attr *attr)
     if (attr->chunk_bytes < attr->mtu_bytes)
         return lh_fail(LH_EINVAL, "chunk_bytes %u: below the MTU (use at least %u)", attr->chunk_bytes,
                        attr->mtu_bytes);
-    if (attr->slot_bytes < attr->chunk_bytes || attr->slot_bytes % attr->chunk_bytes != 0)
-        return lh_fail(LH_EINVAL, "slot_bytes %llu: not whole chunks (use a multiple of %u)",
+    if (attr->slot_bytes < attr->chunk_bytes)
+        return lh_fail(LH_EINVAL, "slot_bytes %llu: below one chunk (use at least %u)",
                        (wide)attr->slot_bytes, attr->chunk_bytes);
     if (attr->slot_bytes / attr->mtu_bytes > ATTR_PACKETS_MAX)
         return lh_fail(LH_EINVAL, "slot_bytes %llu: out of range (at most %llu: %u packets of %u bytes)",
@@ -235,7 +241,11 @@ int attr_complete(struct lh_attr *attr)
 {
     set_default_u32(&attr->mtu_bytes, default_mtu(attr->device));
     set_default_u32(&attr->chunk_bytes, attr->mtu_bytes);
+    if (attr->chunk_bytes > attr->mtu_bytes)
+        attr->chunk_bytes = (uint32_t)qp_info_chunk_for(attr->chunk_bytes, attr->mtu_bytes);
     set_default_u64(&attr->slot_bytes, default_slot_bytes(attr));
+    if (attr->slot_bytes > attr->chunk_bytes)
+        attr->slot_bytes -= attr->slot_bytes % attr->chunk_bytes;
     set_default_u32(&attr->slots, ATTR_SLOTS_DEFAULT);
     set_default_u32(&attr->channels, 1);
     set_default_u32(&attr->generations, ATTR_GENERATIONS_DEFAULT);

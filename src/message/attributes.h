@@ -12,7 +12,7 @@
 #include <longhaul/connection.h>
 
 #define ATTR_MTU_MIN                 256u
-#define ATTR_MTU_MAX                 4096u
+#define ATTR_MTU_DEFAULT             4096u      /* where packets of any size pass */
 #define ATTR_SLOTS_MAX               1024u      /* 10 bits of the immediate (paper, section 3.2.4) */
 #define ATTR_PACKETS_MAX             (1u << 18) /* of a slot: 18 bits of the immediate */
 #define ATTR_CHANNELS_MAX            32u

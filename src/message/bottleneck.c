@@ -11,6 +11,7 @@
 
 #include "base/units.h"
 #include "message/tx_state.h"
+#include "wire/roce_packet.h"
 
 /* ---- bottleneck ------------------------------------------------------------------------------------ */
 
@@ -398,10 +399,11 @@ static void add_packets(const struct lh_attr *attr, uint32_t packet_bytes, char 
     char text[WARNING_MAX];
     if (packet_bytes >= attr->mtu_bytes)
         return;
+    uint32_t pieces = attr->mtu_bytes / packet_bytes;
     snprintf(text, sizeof text,
              "packets of MTU %u no longer pass the path: each is sent as %u pieces of %u bytes (a link has "
              "a smaller MTU; use --mtu %u)",
-             attr->mtu_bytes, attr->mtu_bytes / packet_bytes, packet_bytes, packet_bytes);
+             attr->mtu_bytes, pieces, packet_bytes, packet_bytes - packet_bytes % ROCE_PAYLOAD_STEP);
     add(out, text);
 }
 

@@ -99,7 +99,7 @@ char *data_path_reason(const struct data_path *path, enum data_path_state state,
     bool is_small = state == DATA_PATH_TOO_SMALL && mtu_bytes > ROCE_MTU_MIN;
     char remedy[64] = "or use the --mtu of longhaul probe";
     if (probed_bytes > 0 && probed_bytes < mtu_bytes)
-        snprintf(remedy, sizeof remedy, "or use --mtu %u", probed_bytes);
+        snprintf(remedy, sizeof remedy, "or use --mtu %u", probed_bytes - probed_bytes % ROCE_PAYLOAD_STEP);
     if (is_small)
         snprintf(out, size,
                  "data packets of MTU %u do not pass%s, smaller ones do: a link on the path has a smaller "

@@ -13,6 +13,7 @@
 #include "probe/probe_messages.h"
 #include "probe/probe_port.h"
 #include "probe/probe_search.h"
+#include "wire/roce_packet.h"
 
 /* ---- session --------------------------------------------------------------------------------------- */
 
@@ -366,10 +367,7 @@ int probe_measure_rtt(struct probe_session *session)
 #define TRY_GAP_NS (LH_NS_PER_MS / 2)
 /* The largest packet of IPv4, and all that IPv6 is tried with. */
 #define PACKET_BYTES_MAX 65535u
-#define ROCE_MTU_MIN     256u
-#define ROCE_MTU_MAX     4096u
-/* BTH 12, RETH 16, immediate 4, iCRC 4. */
-#define ROCE_BYTES 36u
+#define ROCE_BYTES       (ROCE_WRITE_IMM_HEADER_BYTES + ROCE_ICRC_BYTES)
 
 struct attempt {
     const struct mtu_search_round *round;
@@ -440,14 +438,6 @@ static int try_sizes(struct probe_session *session, struct attempt *attempt)
     }
 }
 
-static uint32_t roce_mtu(uint32_t path_mtu, uint32_t header_bytes)
-{
-    uint32_t fits = ROCE_MTU_MAX;
-    while (fits >= ROCE_MTU_MIN && fits + ROCE_BYTES + header_bytes > path_mtu)
-        fits /= 2;
-    return fits >= ROCE_MTU_MIN ? fits : 0;
-}
-
 int probe_measure_mtu(struct probe_session *session)
 {
     uint32_t floor = session->port.header_bytes + LH_PROBE_PAYLOAD_MIN;
@@ -468,7 +458,8 @@ int probe_measure_mtu(struct probe_session *session)
                        "all packets of %u bytes were lost: no measurement (reduce the loss on the path)",
                        floor);
     session->result->path_mtu_bytes = search.passed_bytes;
-    session->result->mtu_bytes = roce_mtu(search.passed_bytes, session->port.header_bytes);
+    session->result->mtu_bytes =
+        roce_payload_for(search.passed_bytes, session->port.header_bytes + ROCE_BYTES);
     return 0;
 }
 

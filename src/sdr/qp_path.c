@@ -147,13 +147,12 @@ static uint32_t mtu_of(const struct sdr_qp_attr *attr, const struct lh_qp_attr *
 
 static int check_sizes(const struct message_shape *shape, uint64_t chunk_bytes)
 {
-    if (shape->mtu_bytes < ROCE_PAYLOAD_MIN || shape->mtu_bytes > ROCE_MTU_MAX ||
-        (shape->mtu_bytes & (shape->mtu_bytes - 1)))
-        return lh_fail(LH_EINVAL, "MTU %u: invalid (use a power of two from %u to %u)", shape->mtu_bytes,
-                       ROCE_PAYLOAD_MIN, ROCE_MTU_MAX);
-    if (chunk_bytes < shape->mtu_bytes || (chunk_bytes & (chunk_bytes - 1)) ||
-        chunk_bytes > (UINT64_C(1) << 31))
-        return lh_fail(LH_EINVAL, "chunk of %llu bytes: invalid (use a power of two, at least the MTU, %u)",
+    if (!roce_payload_is_valid(shape->mtu_bytes))
+        return lh_fail(LH_EINVAL, "MTU %u: invalid (use a multiple of %u up to %u)", shape->mtu_bytes,
+                       ROCE_PAYLOAD_STEP, ROCE_PAYLOAD_MAX);
+    if (chunk_bytes < shape->mtu_bytes || chunk_bytes > (UINT64_C(1) << 31) ||
+        chunk_bytes != qp_info_chunk_for(chunk_bytes, shape->mtu_bytes))
+        return lh_fail(LH_EINVAL, "chunk of %llu bytes: invalid (use the MTU, %u, times a power of two)",
                        (unsigned long long)chunk_bytes, shape->mtu_bytes);
     if (shape->slot_bytes < shape->mtu_bytes || shape->slot_bytes > UINT32_MAX)
         return lh_fail(LH_EINVAL, "messages of up to %llu bytes: out of range (%u, the MTU, to 4 GiB - 1)",
@@ -223,6 +222,8 @@ int qp_plan_make(const struct sdr_qp_attr *attr, const struct lh_qp_attr *more, 
         .split = {message_bits, (uint8_t)(32 - message_bits - fragment_bits), fragment_bits},
     };
     uint64_t chunk_bytes = more->chunk_bytes ? more->chunk_bytes : UINT64_C(1) << chunk;
+    if (!more->chunk_bytes && shape->mtu_bytes > 0 && chunk_bytes > shape->mtu_bytes)
+        chunk_bytes = qp_info_chunk_for(chunk_bytes, shape->mtu_bytes);
     int error = check_sizes(shape, chunk_bytes);
     if (!error)
         error = check_split(shape);

@@ -37,7 +37,7 @@
 #define CONTROL_TOKENS_MAX   (CONTROL_PAYLOAD_MAX / 4)
 #define CONTROL_PARTS_MAX    (CONTROL_LONG_MAX - CONTROL_HEADER_BYTES) /* of a message in parts */
 #define CONTROL_PART_BYTES   8u                                        /* of a part, before its bytes */
-#define CONTROL_PROBE_MAX    4116u /* as long on the wire as a data packet with a payload of 4096 bytes */
+#define CONTROL_PROBE_MAX    8916u /* as long on the wire as the longest data packet */
 
 enum control_type {
     CONTROL_PING = 1,      /* empty; asks for a PONG: liveness and round trip */

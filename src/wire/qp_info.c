@@ -225,8 +225,8 @@ static int check_split(const struct qp_info *info)
 
 static int check_fields(const struct qp_info *info)
 {
-    if (info->mtu_bytes < ROCE_PAYLOAD_MIN || info->mtu_bytes > ROCE_MTU_MAX)
-        return bad_field("MTU", info->mtu_bytes, "64 to 4096");
+    if (info->mtu_bytes < ROCE_PAYLOAD_MIN || info->mtu_bytes > ROCE_PAYLOAD_MAX)
+        return bad_field("MTU", info->mtu_bytes, "64 to 8896");
     if (info->chunk_bytes < 1 || info->chunk_bytes % info->mtu_bytes != 0)
         return bad_field("chunk bytes", info->chunk_bytes, "a multiple of the MTU");
     if (info->send_enable > 1 || info->recv_enable > 1)
@@ -234,6 +234,15 @@ static int check_fields(const struct qp_info *info)
     if (info->wants_feedback > 1)
         return bad_field("flags", info->wants_feedback, "0 or 1");
     return check_split(info);
+}
+
+uint64_t qp_info_chunk_for(uint64_t wanted_bytes, uint32_t mtu_bytes)
+{
+    assert(mtu_bytes > 0);
+    uint64_t chunk_bytes = mtu_bytes;
+    while (chunk_bytes <= wanted_bytes / 2)
+        chunk_bytes *= 2;
+    return chunk_bytes;
 }
 
 int qp_info_decode(const uint8_t *data, size_t bytes, struct qp_info *info)

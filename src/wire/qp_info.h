@@ -71,5 +71,7 @@ size_t qp_info_peek_bytes(const uint8_t first[8]);
  * bounds, QP numbers have 24 bits, the MTU is a RoCE MTU and divides the chunk, the immediate has at least
  * one bit for each part, and slots and slot_bytes fit it; on udp no port is 0. */
 int qp_info_decode(const uint8_t *data, size_t bytes, struct qp_info *info);
+/* The largest chunk of at most wanted_bytes: a power of two of packets, or one. */
+uint64_t qp_info_chunk_for(uint64_t wanted_bytes, uint32_t mtu_bytes);
 
 #endif

@@ -22,7 +22,7 @@
 #define ROCE_WRITE_HEADER_BYTES (ROCE_BTH_BYTES + ROCE_RETH_BYTES)
 
 /* A send may be as long on the wire as the longest write with immediate: it probes the path for that. */
-#define ROCE_SEND_MAX (ROCE_MTU_MAX + ROCE_WRITE_IMM_HEADER_BYTES - ROCE_SEND_HEADER_BYTES)
+#define ROCE_SEND_MAX (ROCE_PAYLOAD_MAX + ROCE_WRITE_IMM_HEADER_BYTES - ROCE_SEND_HEADER_BYTES)
 
 /* BTH byte 1. */
 /* M: set by us, as NICs do; Soft-RoCE sends it clear, so reading ignores it. */
@@ -37,6 +37,29 @@
 /* The partition without its top bit, which tells full from limited members: we are full, so both may talk.
  */
 #define PKEY_PARTITION_MASK 0x7FFFu
+
+uint32_t roce_payload_for(uint32_t path_bytes, uint32_t overhead_bytes)
+{
+    if (path_bytes < ROCE_MTU_MIN + overhead_bytes)
+        return 0;
+    uint32_t fits = path_bytes - overhead_bytes;
+    return fits < ROCE_PAYLOAD_MAX ? fits - fits % ROCE_PAYLOAD_STEP : ROCE_PAYLOAD_MAX;
+}
+
+uint32_t roce_mtu_for(uint32_t payload_bytes)
+{
+    assert(payload_bytes >= ROCE_MTU_MIN);
+    uint32_t mtu = ROCE_MTU_MAX;
+    while (mtu > payload_bytes) /* at most four times */
+        mtu /= 2;
+    return mtu;
+}
+
+bool roce_payload_is_valid(uint32_t payload_bytes)
+{
+    return payload_bytes >= ROCE_PAYLOAD_MIN && payload_bytes <= ROCE_PAYLOAD_MAX &&
+           payload_bytes % ROCE_PAYLOAD_STEP == 0;
+}
 
 size_t roce_header_bytes(uint8_t opcode)
 {
@@ -56,7 +79,7 @@ size_t roce_header_bytes(uint8_t opcode)
 
 static uint32_t payload_max(uint8_t opcode)
 {
-    return opcode == ROCE_UC_SEND_ONLY ? ROCE_SEND_MAX : ROCE_MTU_MAX;
+    return opcode == ROCE_UC_SEND_ONLY ? ROCE_SEND_MAX : ROCE_PAYLOAD_MAX;
 }
 
 size_t roce_encode_header(const struct roce_packet *packet, uint8_t *out)

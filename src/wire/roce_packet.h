@@ -20,12 +20,16 @@
 #define ROCE_RETH_BYTES      16u
 #define ROCE_IMMEDIATE_BYTES 4u
 #define ROCE_ICRC_BYTES      4u
-#define ROCE_MTU_MIN         256u /* of RDMA devices (IBTA: path MTU) */
-#define ROCE_PAYLOAD_MIN     64u  /* of full packets elsewhere: the SDK's SDR_MTU_64 */
-#define ROCE_MTU_MAX         4096u
-#define ROCE_QPN_MASK        0xFFFFFFu
-#define ROCE_QPN_OFFSET      5u
-#define ROCE_PSN_MASK        0xFFFFFFu
+/* RDMA devices take powers of two (IBTA: path MTU). Between two udp endpoints a full packet has any multiple
+ * of a cache line, so that it fills the path: 1,408 bytes of 1,500, 8,896 of 9,000. */
+#define ROCE_MTU_MIN      256u
+#define ROCE_MTU_MAX      4096u
+#define ROCE_PAYLOAD_MIN  64u /* of full packets: the SDK's SDR_MTU_64 */
+#define ROCE_PAYLOAD_MAX  8896u
+#define ROCE_PAYLOAD_STEP 64u
+#define ROCE_QPN_MASK     0xFFFFFFu
+#define ROCE_QPN_OFFSET   5u
+#define ROCE_PSN_MASK     0xFFFFFFu
 
 /* Header bytes before the payload of each kind. */
 #define ROCE_WRITE_IMM_HEADER_BYTES (ROCE_BTH_BYTES + ROCE_RETH_BYTES + ROCE_IMMEDIATE_BYTES)
@@ -61,7 +65,7 @@ struct roce_packet {
 enum roce_verdict {
     ROCE_OK = 0,
     ROCE_BAD_HEADER, /* too short, unknown opcode, version, or partition key */
-    /* RETH.DMALen, pad and datagram length do not agree, or payload over ROCE_MTU_MAX (a send:
+    /* RETH.DMALen, pad and datagram length do not agree, or payload over ROCE_PAYLOAD_MAX (a send:
      * ROCE_SEND_MAX) */
     ROCE_BAD_LENGTH,
 };
@@ -71,6 +75,13 @@ static inline uint32_t roce_pad_bytes(uint32_t payload_bytes)
     return (4u - (payload_bytes & 3u)) & 3u;
 }
 
+/* The largest payload of a full packet that goes into IP packets of path_bytes, ROCE_WRITE_IMM_OVERHEAD_V4 or
+ * _V6 of it headers; 0: less than ROCE_MTU_MIN. */
+uint32_t roce_payload_for(uint32_t path_bytes, uint32_t overhead_bytes);
+/* The largest MTU of RDMA devices that is at most payload_bytes, ROCE_MTU_MIN or more. */
+uint32_t roce_mtu_for(uint32_t payload_bytes);
+/* Whether full packets of udp endpoints may have that payload. */
+bool roce_payload_is_valid(uint32_t payload_bytes);
 /* Header bytes before the payload; 0 for an opcode that we do not know. */
 size_t roce_header_bytes(uint8_t opcode);
 /* Writes the header (M bit set, pad count, default P_Key; of a CNP BECN) and returns its size. out holds 32

@@ -24,7 +24,7 @@ limited rate 'the emulated link (20Mbit/s)' --size 1MiB --iterations 1 --link rt
 limited window '--window 64KiB (rate x round trip needs ' --size 1MiB --iterations 1 \
     --window 64KiB --rate 2Gbit --link rtt=40ms
 limited slots '--slots 1 of 64KiB (rate x round trip needs ' --size 1MiB --iterations 1 \
-    --slots 1 --slot-size 64KiB --rate 2Gbit --link rtt=40ms
+    --mtu 4096 --slots 1 --slot-size 64KiB --rate 2Gbit --link rtt=40ms
 limited loss 'loss or reordering (' --size 1MiB --iterations 2 --link rtt=20ms,rate=1Gbit,loss=0.2
 
 say "a path that is remembered, and one that is not"
@@ -106,7 +106,7 @@ send_limited() {
 say "send: a limit that is never exceeded, before the controller has found a rate and later"
 head -c 20000 /dev/urandom >"$work/small"
 send_limited 'the given rate (3.73Mbit/s)' file --max-rate 3.73Mbit --congestion bbr
-send_limited 'the given rate (300kbit/s)' small --max-rate 300kbit --congestion bbr
+send_limited 'the given rate (300kbit/s)' small --mtu 4096 --max-rate 300kbit --congestion bbr
 
 say "send: a file that is over in a few round trips, and an empty one"
 send_limited 'the round trip (' small --link rtt=40ms

@@ -84,7 +84,7 @@ mount -t tmpfs tmpfs /run && mkdir /run/netns || exit 77
 mount -t sysfs sysfs /sys 2>/dev/null
 mkdir "$work/out"
 make_file "$work/file" 30000000
-quarters="packets of MTU 4096 no longer pass the path: each is sent as 4 pieces of 1024 bytes"
+eighths="packets of MTU 8896 no longer pass the path: each is sent as 8 pieces of 1112 bytes"
 
 make_network
 say "whole packets"
@@ -97,21 +97,21 @@ for to in 10.77.2.2 '[fd77:2::2]'; do
     make_network
     ip -n middle link set vr mtu 1500
     begin_send "$to"
-    end_send "$quarters"
+    end_send "$eighths"
 
     say "a black hole in mid-transfer: $to"
     make_network
     begin_send "$to" --rate 200Mbit
     passed 4000000
     ip -n middle link set vr mtu 1500
-    end_send "$quarters"
+    end_send "$eighths"
 
     say "the MTU of the sender's own interface falls: $to"
     make_network
     begin_send "$to" --rate 200Mbit
     passed 4000000
     ip -n left link set vl mtu 2400
-    end_send "each is sent as 2 pieces of 2048 bytes"
+    end_send "each is sent as 4 pieces of 2224 bytes"
 done
 
 say "messages, and their counters"

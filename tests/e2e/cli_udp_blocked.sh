@@ -62,7 +62,7 @@ send "$work/file" "$where" --device udp:127.77.0.5
 preload_end
 both_report "NAT on the path (127.77.0.5 appears as 127.0.0.1"
 say "large packets of the sender: small ones pass"
-transfer large none
+transfer large none --mtu 4096
 [ "$status" -eq 0 ] || fail "send ended with $status"
 expect_line "$work/send.err" "each is sent as 8 pieces of 512 bytes"
 cmp "$work/file" "$work/out/file" || fail "other bytes arrived"

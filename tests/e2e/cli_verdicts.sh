@@ -154,7 +154,7 @@ perf_fails "UDP packets do not pass, TCP does: a firewall" ""
 say "the same, and large packets vanish: the message names the MTU that a probe passed"
 path "own meta l4proto icmp drop" "forwarded udp dport != 4791 drop"
 ip -n middle link set vr mtu 1000
-send_fails "a link with a smaller MTU ($ports, or use --mtu 512)"
+send_fails "a link with a smaller MTU ($ports, or use --mtu 704)"
 
 say "large packets vanish, and nobody reports it: the file passes in smaller ones, as with that MTU"
 path "own meta l4proto icmp drop"
@@ -163,10 +163,10 @@ serve recv --output "$work/out"
 on_left send "$work/file" 10.77.2.2 || fail "it does not"
 ended recv "$pid" 0 20
 cmp "$work/file" "$work/out/file" || fail "other bytes arrived"
-expect_line "$work/client.err" "use --mtu 512"
+expect_line "$work/client.err" "use --mtu 704"
 rm "$work/out/file"
 serve recv --output "$work/out"
-on_left send "$work/file" 10.77.2.2 --mtu 512 || fail "it does not"
+on_left send "$work/file" 10.77.2.2 --mtu 704 || fail "it does not"
 ended recv "$pid" 0 20
 cmp "$work/file" "$work/out/file" || fail "other bytes arrived"
 

@@ -651,12 +651,13 @@ static void a_listener_that_cannot_propose(void **state)
     struct lh_attr attr;
     struct lh_connection *connection = NULL;
     lh_attr_init(&attr);
-    attr.chunk_bytes = 1024; /* packets of 4096 bytes pass here */
+    attr.mtu_bytes = 4096;
+    attr.window_bytes = 2048; /* no packet fits it */
     assert_int_equal(lh_listen("[::1]:0", &attr, &listener), 0);
     snprintf(where, sizeof where, "[::1]:%u", lh_listener_port(listener));
     for (uint32_t i = 0; i < 2; i++) {
         assert_int_equal(lh_connect(where, NULL, PATIENCE_NS, &connection), -LH_EHANDSHAKE);
-        assert_non_null(strstr(lh_last_error(), "chunk_bytes 1024: below the MTU (use at least 4096)"));
+        assert_non_null(strstr(lh_last_error(), "window_bytes 2048: below one chunk (use at least 4096)"));
     }
     lh_listener_close(listener);
 }

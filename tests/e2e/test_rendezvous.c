@@ -56,6 +56,7 @@ static void *peer(void *argument)
     struct lh_connection *deaf;
     lh_attr_init(&attr);
     attr.device = "udp:[::1]";
+    attr.mtu_bytes = 8896; /* as the connecting side finds the path */
     attr.workers = LH_NO_WORKERS;
     assert_int_equal(lh_open(&attr, &deaf), 0);
     assert_int_equal(tcp_wait(play->listener, false, tcp_deadline(PATIENCE_NS)), 0);

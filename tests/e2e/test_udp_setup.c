@@ -610,15 +610,14 @@ static void expect_at_mtu(int interface_mtu, const char *device, uint32_t mtu, i
 static void test_mtu(void **state)
 {
     (void)state;
-    expect_at_mtu(1500, "udp:127.0.0.1", 4096, -LH_EMTU,
-                  "takes 1500; the largest RoCE MTU that fits is 1024");
+    expect_at_mtu(1500, "udp:127.0.0.1", 4096, -LH_EMTU, "takes 1500; the largest MTU that fits is 1408");
     expect_at_mtu(1500, "udp:127.0.0.1", 4096, -LH_EMTU, "IP packets of 4160 bytes");
-    expect_at_mtu(1500, "udp:127.0.0.1", 1024, 0, NULL);
-    expect_at_mtu(1500, "udp:[::1]", 2048, -LH_EMTU, "the largest RoCE MTU that fits is 1024");
+    expect_at_mtu(1500, "udp:127.0.0.1", 1408, 0, NULL);
+    expect_at_mtu(1500, "udp:[::1]", 2048, -LH_EMTU, "the largest MTU that fits is 1408");
     expect_at_mtu(4096 + 84, "udp:[::1]", 4096, 0, NULL);
-    expect_at_mtu(4096 + 83, "udp:[::1]", 4096, -LH_EMTU, "is 2048");
+    expect_at_mtu(4096 + 83, "udp:[::1]", 4096, -LH_EMTU, "is 4032");
     expect_at_mtu(4096 + 64, "udp:127.0.0.1", 4096, 0, NULL);
-    expect_at_mtu(4096 + 63, "udp:127.0.0.1", 4096, -LH_EMTU, "is 2048");
+    expect_at_mtu(4096 + 63, "udp:127.0.0.1", 4096, -LH_EMTU, "is 4032");
     expect_at_mtu(300, "udp:127.0.0.1", 256, -LH_EMTU, "smallest RoCE MTU");
 }
 

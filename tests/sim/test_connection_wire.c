@@ -440,6 +440,43 @@ static void control_fits_the_mtu(void **state)
             transfer_with_short_packets(mtu, schemes[i]);
 }
 
+/* whole: not bounded, which leaves what has not come by its deadline. */
+static void transfer(size_t bytes, bool whole)
+{
+    memset(buffer, 0xA5, BYTES);
+    struct lh_request *recv = connection_pair_recv(&pair, 1, buffer, bytes);
+    struct lh_request *send = connection_pair_send(&pair, 0, data, bytes);
+    assert_int_equal(connection_pair_finish(&pair, send).error, 0);
+    assert_int_equal(connection_pair_finish(&pair, recv).error, 0);
+    for (size_t i = 0; i < bytes; i++)
+        if (buffer[i] != data[i] && (whole || buffer[i] != 0xA5))
+            fail_msg("byte %zu of %zu: %02x, not %02x", i, bytes, buffer[i], data[i]);
+    assert_true(bytes == BYTES || buffer[bytes] == 0xA5);
+}
+
+/* Payloads that are no power of two, and so are the chunks and the slots made of them. */
+static void payloads_that_fill_the_path(void **state)
+{
+    (void)state;
+    static const char *const schemes[] = {"sr-rto", "sr-nack", "ec:mds,k=32,m=8",    "ec:xor,k=32,m=8",
+                                          "hybrid", "auto",    "bounded:deadline=5s"};
+    static const uint32_t mtus[] = {320, 1408, 4032};
+    for (unsigned i = 0; i < sizeof schemes / sizeof schemes[0]; i++)
+        for (unsigned m = 0; m < 3; m++) {
+            struct lh_attr attr;
+            connection_pair_attr(&attr);
+            attr.mtu_bytes = mtus[m];
+            attr.chunk_bytes = 2 * mtus[m];
+            attr.slot_bytes = 16 * 2 * mtus[m] + 100; /* rounded down to whole chunks */
+            attr.reliability = schemes[i];
+            open_pair("rtt=20ms,rate=1Gbit,loss=0.05,jitter=1ms", &attr);
+            const size_t sizes[] = {1, mtus[m], mtus[m] + 1, 16 * 2 * mtus[m], BYTES};
+            for (unsigned s = 0; s < 5; s++)
+                transfer(sizes[s], strncmp(schemes[i], "bounded", 7) != 0);
+            close_pair();
+        }
+}
+
 /* A hostile peer: parts of a message that is longer than any that was agreed on. */
 static void parts_of_what_is_too_long(void **state)
 {
@@ -472,6 +509,7 @@ int main(void)
         cmocka_unit_test(silence_without_anything_pending),
         cmocka_unit_test(packets_that_contradict_the_length),
         cmocka_unit_test(control_fits_the_mtu),
+        cmocka_unit_test(payloads_that_fill_the_path),
         cmocka_unit_test(parts_of_what_is_too_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -191,8 +191,8 @@ char *udp_address_format(const union udp_address *address, char out[UDP_ADDRESS_
 
 #define BITS_PER_MBIT ((uint64_t)1000000)
 
-/* The largest RoCE MTU whose packets the interface sends whole. */
-static uint32_t roce_mtu(const char *interface, bool ipv4)
+/* The largest payload whose packets the interface sends whole; 0: none, or not known. */
+static uint32_t payload_of(const char *interface, bool ipv4)
 {
     struct ifreq request = {0};
     snprintf(request.ifr_name, sizeof request.ifr_name, "%s", interface);
@@ -205,10 +205,7 @@ static uint32_t roce_mtu(const char *interface, bool ipv4)
     if (!known)
         return 0;
     uint32_t overhead = ipv4 ? ROCE_WRITE_IMM_OVERHEAD_V4 : ROCE_WRITE_IMM_OVERHEAD_V6;
-    uint32_t fits = ROCE_MTU_MAX;
-    while (fits >= ROCE_MTU_MIN && fits + overhead > (uint32_t)request.ifr_mtu)
-        fits /= 2;
-    return fits >= ROCE_MTU_MIN ? fits : 0;
+    return roce_payload_for((uint32_t)request.ifr_mtu, overhead);
 }
 
 /* From the driver; 0: unknown. */
@@ -253,7 +250,7 @@ static void add(struct fabric_device_list *list, const struct ifaddrs *entry)
     snprintf(device->address, sizeof device->address, "%.63s", text);
     snprintf(device->late_packets, sizeof device->late_packets, "slot table");
     snprintf(device->congestion, sizeof device->congestion, "by longhaul");
-    device->mtu_bytes = roce_mtu(entry->ifa_name, ipv4);
+    device->mtu_bytes = payload_of(entry->ifa_name, ipv4);
     device->rate_bps = rate_of(entry->ifa_name);
     if (device->mtu_bytes == 0)
         snprintf(device->trouble, sizeof device->trouble,

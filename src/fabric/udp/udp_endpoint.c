@@ -25,9 +25,9 @@
 /* A full packet then needs no padding, so that its place in a burst is known beforehand. */
 static int check_mtu(uint32_t mtu_bytes)
 {
-    if (mtu_bytes < ROCE_PAYLOAD_MIN || mtu_bytes > ROCE_MTU_MAX || mtu_bytes % 4 != 0)
-        return lh_fail(LH_EMTU, "MTU %u: invalid (use a multiple of 4 from %u to %u)", mtu_bytes,
-                       ROCE_PAYLOAD_MIN, ROCE_MTU_MAX);
+    if (!roce_payload_is_valid(mtu_bytes))
+        return lh_fail(LH_EMTU, "MTU %u: invalid (use a multiple of %u up to %u)", mtu_bytes,
+                       ROCE_PAYLOAD_STEP, ROCE_PAYLOAD_MAX);
     return 0;
 }
 
@@ -244,7 +244,7 @@ static uint64_t usable_receive_bytes(uint64_t asked, uint32_t mtu_bytes)
     const uint64_t beside_payload = 512; /* link, IP, UDP and RoCE headers, headroom, shared info */
     const uint64_t bookkeeping = 256;
     uint64_t block = 512;
-    while (block < mtu_bytes + beside_payload) /* at most 8192 */
+    while (block < mtu_bytes + beside_payload) /* at most 16,384 */
         block *= 2;
     return 2 * asked / (block + bookkeeping) * mtu_bytes;
 }

@@ -271,18 +271,16 @@ static int check_mtu(const struct udp_endpoint *endpoint, const union udp_addres
         udp_address_is_ipv4(&fabric->local) ? ROCE_WRITE_IMM_OVERHEAD_V4 : ROCE_WRITE_IMM_OVERHEAD_V6;
     if (mtu_bytes + overhead <= path_bytes)
         return 0;
-    uint32_t fits = ROCE_MTU_MAX;
-    while (fits >= ROCE_MTU_MIN && fits + overhead > path_bytes)
-        fits /= 2;
+    uint32_t fits = roce_payload_for(path_bytes, overhead);
     char text[UDP_ADDRESS_TEXT_MAX];
     udp_address_format(peer, text);
-    if (fits < ROCE_MTU_MIN)
+    if (fits == 0)
         return lh_fail(
             LH_EMTU, "the path to %s takes IP packets of %u bytes, and the smallest RoCE MTU (%u) needs %u",
             text, path_bytes, ROCE_MTU_MIN, ROCE_MTU_MIN + overhead);
     return lh_fail(
         LH_EMTU,
-        "an MTU of %u needs IP packets of %u bytes, and the path to %s takes %u; the largest RoCE MTU that "
+        "an MTU of %u needs IP packets of %u bytes, and the path to %s takes %u; the largest MTU that "
         "fits is %u",
         mtu_bytes, mtu_bytes + overhead, text, path_bytes, fits);
 }

@@ -24,9 +24,9 @@
 #include "fabric/udp/udp_address.h"
 #include "wire/roce_packet.h"
 
-#define UDP_POOL_PACKETS       4096u /* of data or control about 17 MiB, taken as they are needed */
+#define UDP_POOL_PACKETS       4096u /* of data or control about 36 MiB, taken as they are needed */
 #define UDP_INBOX_SHARE        4u    /* an inbox holds at most a quarter of what is free */
-#define UDP_INBOX_PACKET_BYTES (ROCE_WRITE_IMM_HEADER_BYTES + ROCE_MTU_MAX + ROCE_ICRC_BYTES)
+#define UDP_INBOX_PACKET_BYTES (ROCE_WRITE_IMM_HEADER_BYTES + ROCE_PAYLOAD_MAX + ROCE_ICRC_BYTES)
 
 struct udp_packet {
     struct udp_packet *next;

@@ -30,7 +30,7 @@
 #define UDP_GSO_BYTES_MAX 65000u
 /* Before a packet in tx memory: pad (at most 3) and iCRC of the one before it, right aligned. */
 #define UDP_TRAILER_ROOM 8u
-#define UDP_PACKET_MAX   (ROCE_WRITE_IMM_HEADER_BYTES + ROCE_MTU_MAX + ROCE_ICRC_BYTES)
+#define UDP_PACKET_MAX   (ROCE_WRITE_IMM_HEADER_BYTES + ROCE_PAYLOAD_MAX + ROCE_ICRC_BYTES)
 #define UDP_MESSAGE_MAX  65535u /* no UDP datagram is longer, joined ones neither */
 /* Packets with immediate that one message can hold at most (each of them empty). */
 #define UDP_ARRIVALS_MAX (UDP_MESSAGE_MAX / (ROCE_WRITE_IMM_HEADER_BYTES + ROCE_ICRC_BYTES))

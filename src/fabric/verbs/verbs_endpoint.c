@@ -328,6 +328,9 @@ static int check_mtu(const struct verbs_fabric *fabric, uint32_t mtu_bytes)
 {
     if (mtu_bytes < ROCE_MTU_MIN)
         return lh_fail(LH_EMTU, "MTU of %u bytes: RDMA devices take %u and more", mtu_bytes, ROCE_MTU_MIN);
+    if (mtu_bytes != roce_mtu_for(mtu_bytes) && mtu_bytes < fabric->mtu_bytes)
+        return lh_fail(LH_EMTU, "MTU of %u bytes: RDMA devices take powers of two (use --mtu %u)",
+                       mtu_bytes, roce_mtu_for(mtu_bytes));
     if (mtu_bytes > fabric->mtu_bytes)
         return lh_fail(
             LH_EMTU,

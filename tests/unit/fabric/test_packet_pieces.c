@@ -118,9 +118,9 @@ static enum rx_verdict verdict_of(const struct roce_packet *packet, uint32_t cha
 static void test_lengths(void **state)
 {
     (void)state;
-    static const uint32_t mtus[] = {64, 256, 512, 1024, 2048, 4096, 3000};
-    static const uint32_t lengths[] = {1, 1, 2, 3, 4, 4, 1};
-    for (uint32_t i = 0; i < 7; i++)
+    static const uint32_t mtus[] = {64, 256, 512, 1024, 2048, 4096, 3000, 1408, 8896};
+    static const uint32_t lengths[] = {1, 1, 2, 3, 4, 4, 1, 3, 4};
+    for (uint32_t i = 0; i < 9; i++)
         assert_int_equal(packet_lengths(mtus[i]), lengths[i]);
 }
 

@@ -136,6 +136,7 @@ static void impossible_proposals(void **state)
     REFUSE(mtu_bytes, 0);
     REFUSE(mtu_bytes, 128);
     REFUSE(mtu_bytes, 1000);
+    REFUSE(mtu_bytes, 1408); /* without any_mtu */
     REFUSE(mtu_bytes, 8192);
     REFUSE(chunk_bytes, 4097);
     REFUSE(chunk_bytes, 1u << 31);
@@ -189,6 +190,45 @@ static void both_agree(void **state)
     assert_int_equal(handshake_agree(&usual, &other).chunk_bytes, 65536);
 }
 
+static struct handshake_proposal any_mtu(uint32_t mtu_bytes)
+{
+    struct handshake_proposal proposal = usual;
+    proposal.mtu_bytes = mtu_bytes;
+    proposal.any_mtu = true;
+    return proposal;
+}
+
+static void payloads_that_fill_the_path(void **state)
+{
+    (void)state;
+    uint8_t body[HANDSHAKE_BODY_MAX];
+    struct handshake_proposal read, ethernet = any_mtu(1408), jumbo = any_mtu(8896), nic = usual;
+    uint32_t bytes = handshake_proposal_encode(&ethernet, body);
+    assert_int_equal(handshake_proposal_decode(body, bytes, &read), 0);
+    assert_true(read.any_mtu && read.mtu_bytes == 1408);
+    struct handshake_proposal agreed = handshake_agree(&ethernet, &jumbo);
+    assert_true(agreed.any_mtu && agreed.mtu_bytes == 1408);
+    assert_int_equal(agreed.chunk_bytes, 32 * 1408); /* 65,536 rounded down */
+    assert_int_equal(agreed.slot_bytes % agreed.chunk_bytes, 0);
+    assert_int_equal(handshake_agree(&jumbo, &jumbo).mtu_bytes, 8896);
+    nic.mtu_bytes = 4096; /* takes powers of two only */
+    agreed = handshake_agree(&nic, &ethernet);
+    assert_true(!agreed.any_mtu && agreed.mtu_bytes == 1024);
+    assert_int_equal(handshake_agree(&jumbo, &nic).mtu_bytes, 4096);
+    /* What an older release reads. */
+    jumbo.chunk_bytes = 2 * 8896;
+    handshake_use_powers(&jumbo);
+    assert_true(!jumbo.any_mtu && jumbo.mtu_bytes == 4096 && jumbo.chunk_bytes == 16384);
+    bytes = handshake_proposal_encode(&jumbo, body);
+    assert_int_equal(body[0] | body[1], 0);
+    refuse_proposal(any_mtu(1000));
+    refuse_proposal(any_mtu(192));
+    refuse_proposal(any_mtu(8960));
+    handshake_proposal_encode(&ethernet, body);
+    body[1] = 32; /* a step of no release */
+    assert_int_equal(handshake_proposal_decode(body, bytes, &read), -LH_EHANDSHAKE);
+}
+
 static void a_slot_holds_whole_chunks(void **state)
 {
     (void)state;
@@ -208,10 +248,11 @@ static void a_slot_holds_whole_chunks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(header_round_trip),        cmocka_unit_test(impossible_headers),
-        cmocka_unit_test(proposal_round_trip),      cmocka_unit_test(impossible_proposals),
-        cmocka_unit_test(wrong_lengths_and_links),  cmocka_unit_test(both_agree),
-        cmocka_unit_test(links_that_hold_too_much), cmocka_unit_test(a_slot_holds_whole_chunks),
+        cmocka_unit_test(header_round_trip),           cmocka_unit_test(impossible_headers),
+        cmocka_unit_test(proposal_round_trip),         cmocka_unit_test(impossible_proposals),
+        cmocka_unit_test(wrong_lengths_and_links),     cmocka_unit_test(both_agree),
+        cmocka_unit_test(payloads_that_fill_the_path), cmocka_unit_test(links_that_hold_too_much),
+        cmocka_unit_test(a_slot_holds_whole_chunks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

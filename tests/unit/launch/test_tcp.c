@@ -136,7 +136,7 @@ static void expect_names(const struct ends *ends, const char *host, const char *
     assert_string_equal(name, device);
     assert_int_equal(tcp_udp_device(ends->server, name, sizeof name), 0);
     assert_string_equal(name, device);
-    assert_int_equal(tcp_path_mtu(ends->client), ROCE_MTU_MAX); /* loopback takes 64 KiB */
+    assert_int_equal(tcp_path_mtu(ends->client), ROCE_PAYLOAD_MAX); /* loopback takes 64 KiB */
 }
 
 static void names_of_ipv4(void **state)

@@ -604,6 +604,12 @@ static void test_given_values(void **state)
     assert_int_equal(plan.shape.slots, 1);
     assert_int_equal(plan.shape.slot_bytes, 3000);
     assert_int_equal(plan.rate_bps, 7);
+    /* A chunk of the SDK is a power of two: a MTU that is none goes into it a power of two of times. */
+    more = (struct lh_qp_attr){.mtu_bytes = 1408};
+    const struct sdr_qp_attr chunk = {.bitmap_chunk_size_log_bytes = 16};
+    assert_int_equal(qp_plan_make(&chunk, &more, &plan), 0);
+    assert_int_equal(plan.shape.mtu_bytes, 1408);
+    assert_int_equal(plan.shape.chunk_packets, 32);
 }
 
 static void expect(const struct lh_qp_attr *more, int error)
@@ -620,7 +626,11 @@ static void test_limits(void **state)
     expect(&(struct lh_qp_attr){.mtu_bytes = ROCE_PAYLOAD_MIN}, 0);
     expect(&(struct lh_qp_attr){.mtu_bytes = ROCE_PAYLOAD_MIN / 2}, -LH_EINVAL);
     expect(&(struct lh_qp_attr){.mtu_bytes = 3000}, -LH_EINVAL);
-    expect(&(struct lh_qp_attr){.mtu_bytes = 8192}, -LH_EINVAL);
+    expect(&(struct lh_qp_attr){.mtu_bytes = ROCE_PAYLOAD_MAX}, 0);
+    expect(&(struct lh_qp_attr){.mtu_bytes = ROCE_PAYLOAD_MAX + ROCE_PAYLOAD_STEP}, -LH_EINVAL);
+    expect(&(struct lh_qp_attr){.mtu_bytes = 1408, .chunk_bytes = 4 * 1408}, 0);
+    expect(&(struct lh_qp_attr){.mtu_bytes = 1408, .chunk_bytes = 3 * 1408}, -LH_EINVAL);
+    expect(&(struct lh_qp_attr){.mtu_bytes = 1408, .chunk_bytes = 4096}, -LH_EINVAL);
     expect(&(struct lh_qp_attr){.chunk_bytes = 4096}, 0);
     expect(&(struct lh_qp_attr){.chunk_bytes = 2048}, -LH_EINVAL);
     expect(&(struct lh_qp_attr){.chunk_bytes = 4096 * 3}, -LH_EINVAL);

@@ -408,7 +408,8 @@ static void test_every_opcode_and_length_round_trips(void **state)
                                                ROCE_UC_WRITE_ONLY_IMM};
     static uint8_t bytes[ROCE_PACKET_MAX];
     for (int o = 0; o < 3; o++) {
-        for (uint32_t length = 0; length <= ROCE_MTU_MAX; length += length < 70 || length > 4090 ? 1 : 61) {
+        for (uint32_t length = 0; length <= ROCE_PAYLOAD_MAX;
+             length += length < 70 || length > 8890 ? 1 : 61) {
             struct roce_packet packet = write_imm(length);
             struct roce_packet decoded;
             packet.opcode = opcodes[o];
@@ -566,23 +567,42 @@ static void test_wrong_pad_counts(void **state)
     }
 }
 
+static void test_payload_that_fills_the_path(void **state)
+{
+    (void)state;
+    assert_int_equal(roce_payload_for(1500, ROCE_WRITE_IMM_OVERHEAD_V4), 1408);
+    assert_int_equal(roce_payload_for(1500, ROCE_WRITE_IMM_OVERHEAD_V6), 1408);
+    assert_int_equal(roce_payload_for(9000, ROCE_WRITE_IMM_OVERHEAD_V6), 8896);
+    assert_int_equal(roce_payload_for(65535, ROCE_WRITE_IMM_OVERHEAD_V4), ROCE_PAYLOAD_MAX);
+    assert_int_equal(
+        roce_payload_for(ROCE_MTU_MIN + ROCE_WRITE_IMM_OVERHEAD_V4, ROCE_WRITE_IMM_OVERHEAD_V4),
+        ROCE_MTU_MIN);
+    assert_int_equal(
+        roce_payload_for(ROCE_MTU_MIN + ROCE_WRITE_IMM_OVERHEAD_V4 - 1, ROCE_WRITE_IMM_OVERHEAD_V4), 0);
+    assert_int_equal(roce_mtu_for(ROCE_PAYLOAD_MAX), 4096);
+    assert_int_equal(roce_mtu_for(1408), 1024);
+    assert_int_equal(roce_mtu_for(ROCE_MTU_MIN), ROCE_MTU_MIN);
+    assert_true(roce_payload_is_valid(64) && roce_payload_is_valid(1408) && roce_payload_is_valid(8896));
+    assert_false(roce_payload_is_valid(0) || roce_payload_is_valid(1400) || roce_payload_is_valid(8960));
+}
+
 static void test_payload_over_the_largest_mtu(void **state)
 {
     (void)state;
     static uint8_t bytes[ROCE_PACKET_MAX];
     struct roce_packet packet;
-    size_t size = build(write_imm(ROCE_MTU_MAX), bytes);
+    size_t size = build(write_imm(ROCE_PAYLOAD_MAX), bytes);
     assert_int_equal(roce_decode(bytes, size, &packet), ROCE_OK);
     /* As many more bytes as a pad count of 3 hides, and then four. */
-    bytes[24 + 2] = 0x10;
-    bytes[24 + 3] = 1;
+    bytes[24 + 2] = 0x22;
+    bytes[24 + 3] = 0xC1;
     bytes[1] |= 0x30;
     refuse(bytes, size + 4, ROCE_BAD_LENGTH);
-    bytes[24 + 3] = 4;
+    bytes[24 + 3] = 0xC4;
     bytes[1] &= 0xCF;
     refuse(bytes, size + 4, ROCE_BAD_LENGTH);
     /* A send is as long on the wire as a write with immediate may be. */
-    packet = (struct roce_packet){.opcode = ROCE_UC_SEND_ONLY, .payload_bytes = ROCE_MTU_MAX + 20};
+    packet = (struct roce_packet){.opcode = ROCE_UC_SEND_ONLY, .payload_bytes = ROCE_PAYLOAD_MAX + 20};
     size = build(packet, bytes);
     assert_int_equal(roce_decode(bytes, size, &packet), ROCE_OK);
     refuse(bytes, size + 4, ROCE_BAD_LENGTH);
@@ -604,6 +624,7 @@ static int run_roce(void)
         cmocka_unit_test(test_partition_key),
         cmocka_unit_test(test_dma_length_must_be_the_payload),
         cmocka_unit_test(test_wrong_pad_counts),
+        cmocka_unit_test(test_payload_that_fills_the_path),
         cmocka_unit_test(test_payload_over_the_largest_mtu),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,7 +41,7 @@ static const struct cli_option some[] = {
      .kind = CLI_COUNT,
      .target = &got.count,
      .min = 1,
-     .power_of_two = true,
+     .multiple = CLI_POWER_OF_TWO,
      .help = ""},
     {.name = NULL},
 };
@@ -53,7 +53,7 @@ static const struct cli_option others[] = {
      .target = &got.mtu,
      .min = 256,
      .max = 4096,
-     .power_of_two = true,
+     .multiple = CLI_POWER_OF_TWO,
      .help = ""},
     {.name = "size", .value = "SIZE", .kind = CLI_SIZE, .target = &got.size, .help = ""},
     {.name = "rate", .value = "RATE", .kind = CLI_RATE, .target = &got.rate, .help = ""},

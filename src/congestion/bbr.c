@@ -77,8 +77,9 @@
 #define QUEUE_ROUNDS  256  /* that long after packets have waited, the bottleneck has a queue */
 #define POLICED_BW    0.9  /* of the policer's rate; with less it may be probed */
 #define LONG_ROUND_NS 2e6
-#define STALL_PACKETS 16   /* and more at once, all that was in flight: the rate is far too high, and */
-#define STALL_CUT     4    /* what it is, is unknown */
+#define STALL_PACKETS 16 /* and more at once, all that was in flight: the rate is far too high, and */
+#define STALL_CUT     4  /* what it is, is unknown */
+#define UNTIMED       4  /* reports in a row: what arrives is of no use to the receiver, which names none */
 #define STRICT_LOSS   0.01 /* with more, what arrives varies */
 #define TEST_ROUNDS   32   /* at most */
 
@@ -140,6 +141,8 @@ struct bbr {
     double rtt_min;           /* 0: unknown */
     uint64_t rtt_min_round;   /* when it was seen last */
     double rtt;               /* of the last feedback */
+    lh_time report_ns;        /* when something arrived last */
+    uint32_t untimed;         /* reports in a row that timed nothing */
     struct bbr_loss loss;
     bool queue_seen;      /* packets have waited, */
     uint64_t queue_round; /* and when last */
@@ -341,12 +344,29 @@ static double pace_of(const struct bbr *b, lh_time now)
     return fmax(rate, 16e9 * b->mtu / rtt); /* two packets a round trip at the least */
 }
 
+/* After a stall, of arrivals that no report times: no round trip passes, and nothing else would ever show
+ * that the path is well. */
+static double untimed_rate(struct bbr *b, const struct lh_congestion_feedback *f)
+{
+    if (f->arrived_bytes == 0)
+        return 0;
+    double span = (double)(f->now - b->report_ns);
+    b->untimed = f->rtt_ns == 0 ? b->untimed + 1 : 0;
+    b->report_ns = f->now;
+    bool grows = b->state == BBR_STARTUP && b->untimed > UNTIMED && span > 0;
+    return grows ? fmin((double)f->arrived_bytes * 8e9 / span, pace_of(b, f->now)) : 0;
+}
+
 static void on_rate(struct bbr *b, const struct lh_congestion_feedback *f)
 {
-    double rate = (double)f->rate_bps;
+    double rate = (double)f->rate_bps, untimed = untimed_rate(b, f);
     bool limited = f->rate_is_limited;
     if (b->state == BBR_TRAIN) /* the first packets of it say little */
         return;
+    if (rate == 0 && untimed > 0) {
+        rate = untimed;
+        limited = true;
+    }
     if (rate == 0 && f->rtt_ns != 0) {
         /* All that was in flight came in one report: at least this, if it came in a round trip, and on a path
          * that is shorter than the time between reports no more than was sent. */

@@ -355,10 +355,18 @@ static void draw_scale(struct plan *plan, struct lh_prng *prng)
     plan->features |= (uint32_t)stale << FEATURE_stale;
 }
 
-static void draw_sizes(struct lh_attr *attr, struct lh_prng *prng)
+/* Of a seed with plan_draws_added() half of the pairs have an MTU that fills a path, as udp's may. */
+static uint32_t draw_mtu(uint64_t seed, struct lh_prng *prng)
+{
+    uint32_t mtu = 256u << lh_prng_below(prng, 5);
+    bool fills = plan_draws_added(seed) && draw_chance(prng, 0.5);
+    return fills ? 64 * (uint32_t)draw_between(prng, 4, 64) : mtu;
+}
+
+static void draw_sizes(uint64_t seed, struct lh_attr *attr, struct lh_prng *prng)
 {
     lh_attr_init(attr);
-    attr->mtu_bytes = 256u << lh_prng_below(prng, 5);
+    attr->mtu_bytes = draw_mtu(seed, prng);
     attr->chunk_bytes = attr->mtu_bytes << lh_prng_below(prng, 4);
     bool wide = draw_chance(prng, 0.05); /* chunks of more than one word of the packet bitmap */
     if (wide) {
@@ -383,7 +391,7 @@ static void draw_pair(struct plan *plan, struct plan_pair *pair, struct lh_prng 
     pair->host[0] = (uint8_t)lh_prng_below(prng, plan->hosts);
     uint64_t other = lh_prng_below(prng, plan->hosts - 1);
     pair->host[1] = (uint8_t)(other < pair->host[0] ? other : other + 1);
-    draw_sizes(&pair->attr[0], prng);
+    draw_sizes(plan->seed, &pair->attr[0], prng);
     pair->attr[1] = pair->attr[0];
     for (uint32_t side = 0; side < 2; side++) {
         draw_reliability(prng, pair->reliability[side], sizeof pair->reliability[side]);

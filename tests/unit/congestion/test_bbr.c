@@ -580,6 +580,39 @@ static void test_clock_that_was_set(void **state)
     assert_true(decision.rate_bps > packet_bps);
 }
 
+/* After stalls everything that arrives is of no use to the receiver, and no report times it. A packet and
+ * then another: the rate must not stay at two packets in 10 ms. */
+static void test_arrivals_that_nothing_times(void **state)
+{
+    (void)state;
+    const uint32_t mtu = 1024;
+    const lh_time rtt_ns = LH_NS_PER_MS;
+    const struct lh_congestion_path path = {
+        .mtu_bytes = mtu, .rtt_ns = rtt_ns, .rate_max_bps = LH_RATE_NONE, .window_max_bytes = UINT64_MAX};
+    const uint8_t params[LH_CONGESTION_PARAMS] = {0};
+    max_align_t memory[64];
+    struct lh_congestion_decision decision;
+    lh_time now = rtt_ns;
+    uint64_t arrived = 0, lost = 0;
+    bbr_congestion.start(memory, &path, params, 0);
+    struct lh_congestion_feedback feedback = {.now = now, .sent_ns = 1, .rtt_ns = rtt_ns};
+    for (uint32_t i = 0; i < 40; i++) {
+        if (i > 0)
+            feedback = (struct lh_congestion_feedback){.now = now};
+        bool is_stall = i > 0 && i < 12;
+        feedback.arrived_bytes = is_stall ? 0 : mtu;
+        feedback.lost_bytes = is_stall ? 64 * mtu : 0;
+        feedback.arrived_total_bytes = arrived += feedback.arrived_bytes;
+        feedback.lost_total_bytes = lost += feedback.lost_bytes;
+        feedback.credit_bytes = UINT64_MAX;
+        bbr_congestion.on_feedback(memory, &feedback);
+        bbr_congestion.decide(memory, now, &decision);
+        lh_time pause_ns = 8ull * mtu * LH_NS_PER_S / decision.rate_bps;
+        now += is_stall ? 100 * rtt_ns : pause_ns;
+    }
+    assert_true(decision.rate_bps > 8ull * mtu * LH_NS_PER_S / rtt_ns); /* a packet a round trip */
+}
+
 /* After many round trips with a full queue, others' for the most part: the rate of a host that does not keep
  * up with it. A third of it arrives, and that share of it is lost. */
 static uint64_t rate_of_late_host(double loss)
@@ -655,6 +688,7 @@ int main(void)
         cmocka_unit_test(test_rivals),
         cmocka_unit_test(test_joining),
         cmocka_unit_test(test_clock_that_was_set),
+        cmocka_unit_test(test_arrivals_that_nothing_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -173,8 +173,13 @@ struct lh_congestion_report {
     uint64_t policed_rate_bps; /* of a policer, which drops what exceeds it; 0: none found */
 };
 
-/* Returns the controllers of this build, ended by NULL. */
+/* Returns the controllers of this build, then those that were added, ended by NULL. */
 LH_API const struct lh_congestion *const *lh_congestions(void);
+/* Adds a controller of the program, which stays in place until the process ends. From then on its name works
+ * in lh_attr.congestion, in groups, and in scenarios of the simulator. It has no receiver's half. Call it
+ * before connections are opened by other threads. -LH_EINVAL: incomplete, or its name is taken; -LH_ERANGE:
+ * more than 16. */
+LH_API int lh_congestion_add(const struct lh_congestion *controller);
 /* Validates a text for lh_attr.congestion: "bbr", "swift,target=200us". -LH_EINVAL, with the reason. */
 LH_API int lh_congestion_check(const char *text);
 

@@ -25,26 +25,32 @@
 #define POINTER(controller, number) &controller##_congestion,
 #define NUMBER(controller, number)  number,
 
-const struct lh_congestion *const *lh_congestions(void)
+const struct lh_congestion *const *congestion_built_in(void)
 {
     static const struct lh_congestion *const all[] = {CONTROLLERS(POINTER) NULL};
     return all;
 }
 
-static const uint8_t numbers[] = {CONTROLLERS(NUMBER)}; /* of lh_congestions(), in its order */
+static const uint8_t numbers[] = {CONTROLLERS(NUMBER)}; /* of congestion_built_in(), in its order */
+
+/* By the name: the simulator's library has a copy of each. */
+static bool is_same(const struct lh_congestion *one, const struct lh_congestion *other)
+{
+    return strcmp(one->name, other->name) == 0;
+}
 
 uint8_t congestion_wire_number(const struct lh_congestion *controller)
 {
-    const struct lh_congestion *const *all = lh_congestions();
+    const struct lh_congestion *const *all = congestion_built_in();
     for (size_t i = 0; all[i]; i++)
-        if (all[i] == controller)
+        if (is_same(all[i], controller))
             return numbers[i];
     return 0;
 }
 
 const struct lh_congestion *congestion_of_wire_number(uint8_t number)
 {
-    const struct lh_congestion *const *all = lh_congestions();
+    const struct lh_congestion *const *all = congestion_built_in();
     for (size_t i = 0; all[i]; i++)
         if (numbers[i] == number)
             return all[i];
@@ -79,7 +85,7 @@ int congestion_choice_parse(const char *text, struct congestion_choice *choice)
 
 bool congestion_is_fixed(const struct congestion_choice *choice)
 {
-    return choice->controller == &fixed_congestion;
+    return is_same(choice->controller, &fixed_congestion);
 }
 
 int lh_congestion_check(const char *text)

@@ -14,7 +14,9 @@ struct congestion_choice {
     uint8_t params[LH_CONGESTION_PARAMS];
 };
 
-/* Its number on the wire (wire/wire_numbers.h); 0: it is not in the list. */
+/* The list, ended by NULL; lh_congestions() adds those of programs. */
+const struct lh_congestion *const *congestion_built_in(void);
+/* Its number on the wire (wire/wire_numbers.h); 0: it is a program's. */
 uint8_t congestion_wire_number(const struct lh_congestion *controller);
 /* NULL: no controller has that number. Any number may come from the peer. */
 const struct lh_congestion *congestion_of_wire_number(uint8_t number);

@@ -66,12 +66,94 @@ static void test_unknown(void **state)
     assert_non_null(strstr(lh_last_error(), "\"reno\""));
 }
 
+/* ---- controllers of programs ---- */
+
+static struct lh_congestion own; /* as bbr, by other names */
+
+static void refuse_own(const char *reason)
+{
+    assert_int_equal(lh_congestion_add(&own), -LH_EINVAL);
+    if (!strstr(lh_last_error(), reason))
+        fail_msg("\"%s\" lacks \"%s\"", lh_last_error(), reason);
+    assert_int_equal(lh_congestion_check("mine"), -LH_EINVAL);
+    struct congestion_choice bbr;
+    assert_int_equal(congestion_choice_parse("bbr", &bbr), 0);
+    own = *bbr.controller;
+    own.name = "mine";
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    own.name = NULL;
+    refuse_own("name invalid");
+    own.name = "";
+    refuse_own("name invalid");
+    own.name = "mine,x";
+    refuse_own("name invalid");
+    own.name = "a-name-of-thirty-two-characters.";
+    refuse_own("name invalid");
+    own.name = "bbr";
+    refuse_own("\"bbr\": name taken");
+    own.decide = NULL;
+    refuse_own("\"mine\": incomplete");
+    own.view = NULL;
+    refuse_own("\"mine\": incomplete");
+    own.help = NULL;
+    refuse_own("\"mine\": incomplete");
+    own.state_bytes = 0;
+    refuse_own("state of 0 bytes");
+    own.state_bytes = 65537;
+    refuse_own("state of 65537 bytes");
+    own.receiver_bytes = 8;
+    refuse_own("receiver's half");
+}
+
+static size_t count(void)
+{
+    size_t n = 0;
+    while (lh_congestions()[n])
+        n++;
+    return n;
+}
+
+static void test_added(void **state)
+{
+    (void)state;
+    static struct lh_congestion more[17];
+    static char names[17][8];
+    struct congestion_choice choice;
+    const size_t before = count();
+    const struct lh_congestion *first = lh_congestions()[0];
+    own.name = "mine";
+    own.on_sent = NULL;
+    assert_int_equal(lh_congestion_add(&own), 0);
+    assert_int_equal(lh_congestion_add(&own), 0); /* it is there */
+    assert_int_equal(count(), before + 1);
+    assert_ptr_equal(lh_congestions()[0], first);
+    assert_int_equal(congestion_choice_parse("mine", &choice), 0);
+    assert_ptr_equal(choice.controller, &own);
+    assert_int_equal(congestion_wire_number(&own), 0);
+    assert_int_equal(lh_congestion_check("mine,x=1"), -LH_EINVAL);
+    for (size_t i = 0; i < 17; i++) {
+        snprintf(names[i], sizeof names[i], "own%zu", i);
+        more[i] = own;
+        more[i].name = names[i];
+        assert_int_equal(lh_congestion_add(&more[i]), i < 15 ? 0 : -LH_ERANGE);
+    }
+    assert_int_equal(count(), before + 16);
+    assert_int_equal(lh_congestion_check("bbr"), 0);
+    for (unsigned number = 0; number <= UINT8_MAX; number++) {
+        const struct lh_congestion *known = congestion_of_wire_number((uint8_t)number);
+        assert_true(!known || known->start != own.start || strcmp(known->name, "bbr") == 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_entries),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_entries), cmocka_unit_test(test_names), cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_added),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

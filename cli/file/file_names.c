@@ -14,7 +14,6 @@
 
 #include "cli/file/file_blocks.h"
 #include "cli/terminal/terminal.h"
-#include "cli/terminal/utf8.h"
 
 /* ---- name ------------------------------------------------------------------------------------------ */
 

@@ -19,7 +19,6 @@
 #include "cli/options/option_values.h"
 #include "cli/options/peer_address.h"
 #include "cli/perf/perf_messages.h"
-#include "cli/perf/perf_server.h"
 #include "cli/results/json.h"
 #include "cli/results/result_file.h"
 #include "cli/terminal/progress_display.h"

@@ -183,4 +183,9 @@ struct cli_perf_result {
     uint64_t tally[CLI_PERF_TALLY_NUMBERS]; /* what came of them */
 };
 
+/* ---- server ---- */
+
+/* Serves one client after the other until stopped, or one only. */
+int cli_perf_server(const struct cli_address *address, const struct lh_attr *attr, bool once);
+
 #endif

@@ -3,7 +3,6 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "cli/perf/perf_server.h"
 
 #include "cli/file/file_messages.h"
 #include "cli/options/option_values.h"

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/terminal/utf8.h"
+#include "cli/terminal/terminal.h"
 
 /* ---- json ------------------------------------------------------------------------------------------ */
 

@@ -10,7 +10,6 @@
 #include <longhaul/units.h>
 
 #include "cli/terminal/terminal.h"
-#include "cli/terminal/utf8.h"
 
 /* ---- progress -------------------------------------------------------------------------------------- */
 

@@ -144,4 +144,8 @@ int cli_library_failed(const char *what, const char *where, int code);
  * Valid until the next failed call of the library. */
 const char *cli_connection_strerror(struct lh_connection *connection, int code);
 
+/* Bytes of the character that text begins with, 1 to 4 of the `bytes` there are; 0: it is none (RFC 3629:
+ * nor are surrogates, what is above U+10FFFF, or a character in more bytes than it needs). */
+size_t cli_utf8_bytes(const char *text, size_t bytes);
+
 #endif

@@ -8,8 +8,6 @@
 #include <longhaul/error.h>
 #include <longhaul/longhaul.h>
 
-#include "base/last_error.h"
-
 /* ---- error ----------------------------------------------------------------------------------------- */
 
 /* An error's text, formatted. */

@@ -16,4 +16,7 @@ int lh_fail_if_null(const char *call, const char *argument, const void *pointer)
 /* Whether a number that came from elsewhere is a code of LH_ERRORS. */
 bool lh_error_known(int code);
 
+/* With the final zero; longer texts are cut: an address, two values and a remedy fit well. */
+#define LH_ERROR_TEXT_BYTES 512
+
 #endif

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "group/collective_calls.h"
 
 #include <stdlib.h>
 #include <string.h>

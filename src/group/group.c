@@ -14,10 +14,8 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
-#include "base/last_error.h"
 #include "collective/operation_progress.h"
 #include "group/agreement.h"
-#include "group/collective_calls.h"
 #include "group/early_messages.h"
 #include "group/group_link.h"
 #include "group/group_messages.h"

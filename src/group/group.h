@@ -18,6 +18,7 @@
 #include "group/group_link.h"
 #include "group/group_operation.h"
 #include "group/group_paths.h"
+#include "group/group.h"
 
 struct mesh {
     pthread_mutex_t lock;   /* of all of it, its groups and operations; taken before any of a connection */
@@ -131,5 +132,18 @@ int subgroup_begin_split(struct lh_group *group, uint32_t color, uint32_t key,
  * split. The error of split->op; -LH_ENOMEM, -LH_ERANGE. */
 int subgroup_finish_split(struct lh_group *group, struct subgroup_split *split, int waited,
                           struct lh_group **part);
+
+/* ---- gather ---------------------------------------------------------------------------------------- */
+
+/* An all-gather among the ranks of a group, for what the group itself needs. */
+
+/* Copies the `bytes` of each rank's `mine` to all[rank * bytes]. Waits, so the engine has workers. What
+ * lh_allgather() and its operation return. */
+int group_gather(struct lh_group *group, const void *mine, size_t bytes, void *all);
+/* Begins one: every byte arrives, whatever the hops. */
+int gather_begin(struct lh_group *group, const void *mine, size_t bytes, void *all,
+                 struct lh_collective **op);
+/* Its end: lh_collective_wait() has come to `waited`. Frees the operation. That error, or the operation's. */
+int gather_end(struct lh_collective *op, int waited);
 
 #endif

@@ -9,7 +9,6 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
-#include "base/last_error.h"
 #include "base/min_max.h"
 
 /* Sends in flight: a peer's buffers twice, so that the next are there when it posts them again. */

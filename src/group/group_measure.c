@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/min_max.h"
 #include "collective/choose/schedule_choice.h"
-#include "group/collective_calls.h"
+#include "group/group.h"
 #include "group/group_operation.h"
 #include "message/engine.h"
 

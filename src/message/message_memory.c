@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "sdr/sdr_memory.h"
+#include "sdr/sdr_driver.h"
 
 struct lh_memory {
     struct memory_list *list;

@@ -16,7 +16,6 @@
 
 #include "coding/encoder.h"
 #include "sdr/sdr_driver.h"
-#include "sdr/sdr_memory.h"
 #include "store/store.h"
 
 /* ---- coder ----------------------------------------------------------------------------------------- */

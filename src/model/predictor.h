@@ -121,7 +121,7 @@ void model_text_add_number(struct model_text *text, const char *name, double val
 #define MODEL_RTO_DEFAULT 3.0 /* of sr-rto and of a fallback to selective repeat: paper, section 5.1.1 */
 #define MODEL_RTO_NACK    1.0 /* the paper's best case of negative acknowledgements */
 
-/* Of a path that lh_connection_path() has not measured: base/rtt.h begins with these. */
+/* Of a path that lh_connection_path() has not measured: sdr/qp_path.h begins with these. */
 #define MODEL_WINDOW_RTTS 0.125
 
 /* Losses are found by a timeout, which runs from the moment a chunk is queued. Sets rto_s, first_s,

@@ -19,7 +19,7 @@ struct sr_timing sr_timing_of(const struct lh_path_view *path)
         timing.rtt_ns = SR_INITIAL_RTT_NS;
         timing.overdue_ns = SR_INITIAL_RTT_NS;
         timing.window_ns =
-            SR_INITIAL_RTT_NS / 8; /* the share that a measured path starts from (base/rtt.h) */
+            SR_INITIAL_RTT_NS / 8; /* the share that a measured path starts from (sdr/qp_path.h) */
         return timing;
     }
     timing.rtt_ns = lh_earlier(path->rtt_ns, SPAN_MAX_NS);

@@ -8,7 +8,7 @@
 #include "sdr/qp.h"
 #include "sdr/qp_parts.h"
 #include "sdr/sdr_state.h"
-#include "sdr/sdr_memory.h"
+#include "sdr/sdr_driver.h"
 
 static int check_recv(struct sdr_qp *qp, const struct sdr_recv_wr *wr)
 {

@@ -12,7 +12,6 @@
 #include "sdr/qp.h"
 #include "sdr/sdr_state.h"
 #include "sdr/sdr_driver.h"
-#include "sdr/sdr_memory.h"
 
 /* ---- sdk warning ----------------------------------------------------------------------------------- */
 

@@ -12,6 +12,9 @@
 #define LH_SDR_SDR_DRIVER_H
 
 #include <longhaul/sdr_ext.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sdr_mr.h>
 
 #include "sdr/worker_sleep.h"
 #include "wire/qp_info.h"
@@ -136,5 +139,13 @@ lh_time sdr_qp_caught_up(struct sdr_qp *qp);
 /* Wakes the workers that have not polled their channels since that moment: while they sleep,
  * sdr_qp_caught_up() does not advance. */
 void sdr_qp_catch_up(struct sdr_qp *qp, lh_time since);
+
+/* ---- registered memory: the rest of the interface is sdr_mr.h ---- */
+
+/* sdr_mr_dereg() for a layer that knows that nothing uses the memory any more: it asks no QP, takes no lock
+ * but that of the list, and so may be called from a driver's step. */
+void sdr_mr_drop(struct sdr_mr *mr);
+/* Whether a registered range with this key covers the bytes. An empty range always is covered. */
+bool memory_covers(struct sdr_context *context, uint32_t lkey, uint64_t address, uint64_t bytes);
 
 #endif

@@ -4,7 +4,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "sdr/sdr_memory.h"
+#include "sdr/sdr_driver.h"
 
 #include <stdlib.h>
 

@@ -11,7 +11,6 @@
 #define refuse  refuse_key
 #define unknown unknown_key
 #include "cli/options/cli_options.h"
-#include "cli/terminal/utf8.h"
 
 #include <string.h>
 #include <assert.h>

@@ -18,7 +18,6 @@
 
 #include "base/prng.h"
 #include "collective/schedules.h"
-#include "group/collective_calls.h"
 #include "group/group.h"
 #include "support/group_world.h"
 

@@ -12,7 +12,7 @@ import statistics
 import tree
 
 SOURCES = 25
-FILES = 506         # of src, cli, netsim and include together: may only be lowered
+FILES = 499         # of src, cli, netsim and include together: may only be lowered
 MEDIAN_LINES = 186  # of these: may only be raised
 
 

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "base/last_error.h"
+#include "base/error.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

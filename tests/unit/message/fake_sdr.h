@@ -23,7 +23,6 @@
 #include <sdr_mr.h>
 
 #include "sdr/sdr_driver.h"
-#include "sdr/sdr_memory.h"
 #include "store/store.h"
 #include "wire/control_messages.h"
 

@@ -6,7 +6,6 @@
 #include "cli/file/file_blocks.h"
 #include "cli/file/file_names.h"
 #include "cli/terminal/terminal.h"
-#include "cli/terminal/utf8.h"
 
 #include <stdio.h>
 #include <setjmp.h>

@@ -22,7 +22,6 @@ static int fchmod_or_not(int file, mode_t mode);
 #include "cli/file/file_partial.c"
 #include "cli/file/file_partial.h"
 #include "cli/terminal/terminal.h"
-#include "cli/terminal/utf8.h"
 #undef linkat
 #undef renameat2
 #undef fchmod

@@ -8,7 +8,6 @@
 #include "cli/terminal/terminal.h"
 #define take take_member
 #include "cli/plan/plan_parts.h"
-#include "cli/terminal/utf8.h"
 
 #include <string.h>
 #include <stdio.h>

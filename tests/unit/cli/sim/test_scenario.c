@@ -14,7 +14,6 @@
 
 #include "cli/sim/scenario.h"
 #include "cli/terminal/terminal.h"
-#include "cli/terminal/utf8.h"
 
 /* ---- test link list -------------------------------------------------------------------------------- */
 

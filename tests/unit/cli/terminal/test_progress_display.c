@@ -5,7 +5,6 @@
  */
 #include "cli/terminal/progress_display.c"
 #include "cli/terminal/terminal.h"
-#include "cli/terminal/utf8.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cli/terminal/utf8.h"
+#include "cli/terminal/terminal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -26,6 +26,9 @@
 #define POOL_RETRY_NS (16 * LH_NS_PER_US)
 
 _Static_assert(ROCE_WRITE_IMM_HEADER_BYTES + ROCE_MTU_MAX + ROCE_ICRC_BYTES <= SIM_DATAGRAM_MAX, "fits");
+/* As long on the wire as the longest data packet: here an MTU is at most that of RDMA devices. */
+#define CONTROL_MAX (ROCE_MTU_MAX + ROCE_WRITE_IMM_HEADER_BYTES - ROCE_SEND_HEADER_BYTES)
+_Static_assert(CONTROL_MAX <= CONTROL_PROBE_MAX, "an arrival holds it");
 
 /* Header, payload, pad and iCRC. packet->bytes is their sum. */
 static void encode(struct sim_path *path, struct sim_packet *packet, const struct roce_packet *roce)
@@ -205,7 +208,7 @@ static int sim_control_send(struct fabric_endpoint *base, const struct fabric_da
     uint32_t taken = 0;
     sim_lock(endpoint->world);
     for (; taken < count; taken++) {
-        assert(datagrams[taken].bytes <= CONTROL_PROBE_MAX);
+        assert(datagrams[taken].bytes <= CONTROL_MAX);
         struct roce_packet roce = {
             .opcode = ROCE_UC_SEND_ONLY,
             .dest_qpn = endpoint->peer.control_qpn & ROCE_QPN_MASK,
@@ -418,7 +421,7 @@ static bool receive_send(struct sim_endpoint *endpoint, const struct sim_packet 
         fabric_count(stats, bad_header, 1);
         return false;
     }
-    if (roce.payload_bytes > CONTROL_PROBE_MAX) {
+    if (roce.payload_bytes > CONTROL_MAX) {
         fabric_count(stats, bad_length, 1);
         return false;
     }

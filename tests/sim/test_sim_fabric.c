@@ -558,7 +558,7 @@ static void a_control_packet_that_is_too_long_is_refused(void **state)
         const struct roce_packet packet = {
             .opcode = ROCE_UC_SEND_ONLY,
             .dest_qpn = own.control_qpn,
-            .payload_bytes = CONTROL_PROBE_MAX,
+            .payload_bytes = ROCE_MTU_MAX + ROCE_WRITE_IMM_HEADER_BYTES - ROCE_SEND_HEADER_BYTES,
         };
         struct sim_datagram datagram = {
             .data = bytes,

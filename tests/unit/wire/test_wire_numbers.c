@@ -83,7 +83,7 @@ static void test_controllers(void **state)
         assert_ptr_equal(congestion_of_wire_number(number), *c);
     }
     assert_int_equal(found, COUNT(controllers));
-    static const struct lh_congestion stranger = {.name = "bbr"};
+    static const struct lh_congestion stranger = {.name = "mine"};
     assert_int_equal(congestion_wire_number(&stranger), 0);
     assert_null(congestion_of_wire_number(0));
     assert_null(congestion_of_wire_number(UINT8_MAX));

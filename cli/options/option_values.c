@@ -97,9 +97,9 @@ static struct cli_option *add_shape(struct cli_option *next, struct lh_attr *att
 {
     next = add(next, (struct cli_option){"mtu", "SIZE", "RoCE payload of a packet (largest for the path)",
                                          &attr->mtu_bytes, CLI_SIZE32, 0, 64, 256, CLI_MTU_MAX});
-    next = add(next, (struct cli_option){
-                         "chunk", "SIZE", "chunk size: data per bit of the receive bitmap (one packet)",
-                         &attr->chunk_bytes, CLI_SIZE32, 0, CLI_POWER_OF_TWO, 256, CLI_GIB});
+    next = add(next, (struct cli_option){"chunk", "SIZE",
+                                         "chunk size: data per bit of the receive bitmap (one packet)",
+                                         &attr->chunk_bytes, CLI_SIZE32, 0, 64, 256, CLI_GIB});
     next = add(next, (struct cli_option){"slots", "N", "SDR messages in flight (64)", &attr->slots,
                                          CLI_COUNT, 0, CLI_POWER_OF_TWO, 1, CLI_SLOTS_MAX});
     next = add(next,

@@ -361,7 +361,8 @@ bool cli_plan_commands(const struct cli_plan_point *point, struct cli_plan_comma
     const struct lh_plan_choice *best = plan->best == LH_PLAN_NONE ? NULL : &plan->choices[plan->best];
     char scheme[LH_MODEL_SCHEME_TEXT_MAX];
     /* The model also plans what the protocol does not do. */
-    if (!best || (best->chunk_bytes & (best->chunk_bytes - 1)) || best->chunk_bytes > CLI_SLOT_MAX ||
+    uint64_t packets = best ? best->chunk_bytes / point->question.link.mtu_bytes : 0;
+    if (!best || (packets & (packets - 1)) || best->chunk_bytes > CLI_SLOT_MAX ||
         lh_reliability_check(lh_model_scheme_format(&best->scheme, scheme, sizeof scheme)))
         return false;
     int used = snprintf(commands->recv, sizeof commands->recv, "longhaul recv --reliability %s", scheme);

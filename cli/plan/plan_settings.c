@@ -317,6 +317,17 @@ static int take_burst(const char *text, double *packets)
     return CLI_PROCEED;
 }
 
+/* As a connection has it: where it is not whole packets, rounded down to a power of two of them. */
+static uint64_t chunk_of(uint64_t wanted_bytes, uint32_t mtu_bytes)
+{
+    uint64_t chunk_bytes = mtu_bytes;
+    if (wanted_bytes % mtu_bytes == 0 || wanted_bytes < mtu_bytes)
+        return wanted_bytes;
+    while (chunk_bytes <= wanted_bytes / 2)
+        chunk_bytes *= 2;
+    return chunk_bytes;
+}
+
 static int take_link(const struct cli_plan_settings *settings, struct lh_model_path *link)
 {
     if (!settings->bandwidth_bps && isnan(settings->file.bandwidth_bps))
@@ -327,7 +338,7 @@ static int take_link(const struct cli_plan_settings *settings, struct lh_model_p
     link->mtu_bytes = settings->mtu_bytes               ? settings->mtu_bytes
                       : isnan(settings->file.mtu_bytes) ? MTU_BYTES
                                                         : (uint32_t)settings->file.mtu_bytes;
-    link->chunk_bytes = settings->chunk_bytes;
+    link->chunk_bytes = chunk_of(settings->chunk_bytes, link->mtu_bytes);
     int status = take_rtt(settings, &link->rtt_s);
     if (status == CLI_PROCEED)
         status = take_loss_of(settings->loss_of, &link->loss_of_chunk);

@@ -61,8 +61,7 @@ struct lh_attr {
      * the largest that fits the path, the chunk and the slot; with lh_open, which does not know the path,
      * 4096 on loopback, else 1024 */
     uint32_t mtu_bytes;
-    /* Bytes per bit of the bitmap: a power of two, rounded down to a power of two of packets; default one
-     * packet */
+    /* Bytes per bit of the bitmap, rounded down to a power of two of packets; default one packet */
     uint32_t chunk_bytes;
     /* Longest SDR message, rounded down to whole chunks; longer messages are split; default 4 MiB */
     uint64_t slot_bytes;

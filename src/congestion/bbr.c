@@ -141,8 +141,9 @@ struct bbr {
     double rtt_min;           /* 0: unknown */
     uint64_t rtt_min_round;   /* when it was seen last */
     double rtt;               /* of the last feedback */
-    lh_time report_ns;        /* when something arrived last */
-    uint32_t untimed;         /* reports in a row that timed nothing */
+    uint32_t untimed;         /* reports in a row that timed nothing, */
+    lh_time untimed_ns;       /* since when bytes of them are counted, */
+    uint64_t untimed_bytes;   /* and how many: of a round trip */
     struct bbr_loss loss;
     bool queue_seen;      /* packets have waited, */
     uint64_t queue_round; /* and when last */
@@ -350,11 +351,16 @@ static double untimed_rate(struct bbr *b, const struct lh_congestion_feedback *f
 {
     if (f->arrived_bytes == 0)
         return 0;
-    double span = (double)(f->now - b->report_ns);
     b->untimed = f->rtt_ns == 0 ? b->untimed + 1 : 0;
-    b->report_ns = f->now;
-    bool grows = b->state == BBR_STARTUP && b->untimed > UNTIMED && span > 0;
-    return grows ? fmin((double)f->arrived_bytes * 8e9 / span, pace_of(b, f->now)) : 0;
+    b->untimed_bytes = b->untimed > 0 ? b->untimed_bytes + f->arrived_bytes : 0;
+    double span = (double)(f->now - b->untimed_ns);
+    if (b->untimed > 0 && span < fmax(b->rtt_min, HOST_RTT_NS))
+        return 0;
+    bool grows = b->state == BBR_STARTUP && b->untimed > UNTIMED;
+    double rate = grows ? fmin((double)b->untimed_bytes * 8e9 / span, pace_of(b, f->now)) : 0;
+    b->untimed_ns = f->now;
+    b->untimed_bytes = 0;
+    return rate;
 }
 
 static void on_rate(struct bbr *b, const struct lh_congestion_feedback *f)

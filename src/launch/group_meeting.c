@@ -24,6 +24,8 @@
 #include "launch/group_root.h"
 #include "launch/launcher.h"
 #include "launch/tcp.h"
+#include "message/attributes.h"
+#include "wire/roce_packet.h"
 
 /* ---- group rank ------------------------------------------------------------------------------------ */
 
@@ -436,12 +438,15 @@ static bool group_address_is_loopback(const char *device)
 }
 
 /* What ranks learn of each other: whether the address is a loopback one 1 | MTU 4 | of rank 0: the device
- * at which ranks of other hosts reached it, with zeros behind; or zeros, when there are none 64 */
-#define NOTE_DEVICE_BYTES 64u
-#define NOTE_BYTES        (5u + NOTE_DEVICE_BYTES)
+ * at which ranks of other hosts reached it, with zeros behind; or zeros, when there are none 63 | whether the
+ * MTU may be any multiple of ROCE_PAYLOAD_STEP 1: 0 of an older release, or of a rank that chose its
+ * device */
+#define NOTE_DEVICE_BYTES 63u
+#define NOTE_BYTES        (6u + NOTE_DEVICE_BYTES)
 
 struct note {
     bool local;
+    bool any_mtu;
     uint32_t mtu_bytes;
     char outside[NOTE_DEVICE_BYTES];
 };
@@ -451,6 +456,7 @@ static void encode_note(const struct note *note, uint8_t out[NOTE_BYTES])
     out[0] = note->local;
     lh_put_be32(out + 1, note->mtu_bytes);
     memcpy(out + 5, note->outside, NOTE_DEVICE_BYTES);
+    out[5 + NOTE_DEVICE_BYTES] = note->any_mtu;
 }
 
 static void decode_note(const uint8_t in[NOTE_BYTES], struct note *note)
@@ -459,6 +465,7 @@ static void decode_note(const uint8_t in[NOTE_BYTES], struct note *note)
     note->mtu_bytes = lh_get_be32(in + 1);
     memcpy(note->outside, in + 5, NOTE_DEVICE_BYTES);
     note->outside[NOTE_DEVICE_BYTES - 1] = '\0';
+    note->any_mtu = in[5 + NOTE_DEVICE_BYTES] != 0;
 }
 
 /* Rank 0: the address of this host that the first rank of another host has reached. An interface's name or
@@ -490,6 +497,7 @@ static int compare(struct group_meeting *meeting, const struct note *mine, bool 
         struct note note;
         decode_note(all + (size_t)rank * NOTE_BYTES, &note);
         *alone |= mine->local && !note.local;
+        common->any_mtu &= note.any_mtu;
         common->mtu_bytes = note.mtu_bytes < common->mtu_bytes ? note.mtu_bytes : common->mtu_bytes;
         if (rank == 0)
             memcpy(common->outside, note.outside, sizeof note.outside);
@@ -498,14 +506,15 @@ static int compare(struct group_meeting *meeting, const struct note *mine, bool 
     return error;
 }
 
-/* Sets *mtu_bytes to the largest RoCE MTU that fits the paths of all ranks to rank 0; 0: not even the
- * smallest does, or this rank is alone. Writes a device, "udp:10.0.0.1": on the first interface of the filter
- * (launcher.h), when one was chosen; else with the address that the rendezvous uses. Where that is a
- * loopback address and another rank has none, as with a host whose name leads to 127.0.1.1: the address of
- * rank 0's host that a rank of another host has reached. All ranks call it, since it makes an exchange.
- * -LH_EADDR: no interface matches. */
+/* Sets *mtu_bytes to the largest MTU that fits the paths of all ranks to rank 0, a power of two if that
+ * of one must be; 0: not even the smallest does, or this rank is alone. chose_device: this rank did.
+ * Writes a device, "udp:10.0.0.1": on the first interface of the filter (launcher.h), when one was
+ * chosen; else with the address that the rendezvous uses. Where that is a loopback address and another
+ * rank has none, as with a host whose name leads to 127.0.1.1: the address of rank 0's host that a rank
+ * of another host has reached. All ranks call it, since it makes an exchange. -LH_EADDR: no interface
+ * matches. */
 static int group_address_find(struct group_meeting *meeting, const char *interfaces, char *device,
-                              size_t size, uint32_t *mtu_bytes)
+                              size_t size, bool chose_device, uint32_t *mtu_bytes)
 {
     bool alone;
     struct note mine = {0}, common;
@@ -518,6 +527,7 @@ static int group_address_find(struct group_meeting *meeting, const char *interfa
         error = chosen_device(interfaces, family, device, size);
     mine.local = group_address_is_loopback(device);
     mine.mtu_bytes = fd >= 0 ? tcp_path_mtu(fd) : 0;
+    mine.any_mtu = !chose_device;
     if (meeting->rank == 0)
         find_outside(meeting, mine.outside);
     if (!error)
@@ -526,7 +536,8 @@ static int group_address_find(struct group_meeting *meeting, const char *interfa
         return error;
     if (alone && !*interfaces && *common.outside)
         snprintf(device, size, "%s", common.outside);
-    *mtu_bytes = common.mtu_bytes;
+    bool takes_powers = !common.any_mtu && common.mtu_bytes != 0;
+    *mtu_bytes = takes_powers ? roce_mtu_for(common.mtu_bytes) : common.mtu_bytes;
     return 0;
 }
 
@@ -548,6 +559,14 @@ struct completed {
     struct lh_attr inside, across;
 };
 
+/* The largest MTU that goes with what was asked for. Where none does, lh_group_create() says why. */
+static void choose_mtu(struct lh_attr *attr, uint32_t fits_bytes)
+{
+    struct lh_attr complete = *attr;
+    if (attr->mtu_bytes == 0 && fits_bytes != 0)
+        attr->mtu_bytes = attr_complete_for(&complete, fits_bytes) ? fits_bytes : complete.mtu_bytes;
+}
+
 /* Connections of a group do not measure the MTU of their paths. Across sites there is the link of
  * LONGHAUL_LINK. */
 static void complete(const struct launcher_settings *settings, uint32_t mtu_bytes,
@@ -557,10 +576,8 @@ static void complete(const struct launcher_settings *settings, uint32_t mtu_byte
     if (attr->attr)
         completed->inside = *attr->attr;
     completed->across = attr->attr_across ? *attr->attr_across : completed->inside;
-    if (!completed->inside.mtu_bytes)
-        completed->inside.mtu_bytes = mtu_bytes;
-    if (!completed->across.mtu_bytes)
-        completed->across.mtu_bytes = mtu_bytes;
+    choose_mtu(&completed->inside, mtu_bytes);
+    choose_mtu(&completed->across, mtu_bytes);
     if (!lh_link_is_none(&settings->link)) {
         completed->across.link = settings->link;
         completed->across.link.seed += settings->rank * SEED_STEP;
@@ -594,16 +611,17 @@ static int create(struct group_meeting *meeting, const struct launcher_settings 
     attr.exchange_context = meeting;
     if (!attr.site && *settings->site)
         attr.site = settings->site;
-    int error = group_address_find(meeting, settings->interfaces, device, sizeof device, &mtu_bytes);
+    /* A device that the caller chose may lead another way. */
+    bool chose_device = attr.device || attr.engine;
+    int error =
+        group_address_find(meeting, settings->interfaces, device, sizeof device, chose_device, &mtu_bytes);
     if (error)
         return error;
-    /* A device that the caller chose may lead another way. */
-    bool own_way = attr.device || attr.engine;
     if (!attr.device)
         attr.device = device;
-    complete(settings, own_way ? 0 : mtu_bytes, &attr, &completed);
+    complete(settings, chose_device ? 0 : mtu_bytes, &attr, &completed);
     error = lh_group_create(&attr, group);
-    return own_way ? error : name_device(error, device);
+    return chose_device ? error : name_device(error, device);
 }
 
 int lh_group_create_env(const struct lh_group_attr *given, struct lh_group **group)

@@ -23,7 +23,6 @@
 #include "launch/control_connection.h"
 #include "launch/tcp.h"
 #include "message/attributes.h"
-#include "wire/roce_packet.h"
 
 /* Interval of polls for the first round trip over the fabric, at first; and as a part of the time since the
  * opening. A stuck client then costs next to nothing. */
@@ -151,21 +150,6 @@ static int path_mtu(int fd, const char *device, uint32_t *fits, bool *any)
     return error;
 }
 
-/* Of those that fit the path, the largest MTU that goes with what was asked for: chunks or slots may be too
- * small for it. */
-static int complete_for(struct lh_attr *attr, uint32_t fits)
-{
-    const struct lh_attr asked = *attr;
-    attr->mtu_bytes = asked.mtu_bytes ? asked.mtu_bytes : fits;
-    int error = attr_complete(attr);
-    for (uint32_t mtu = roce_mtu_for(fits); error && !asked.mtu_bytes && mtu >= ROCE_MTU_MIN; mtu /= 2) {
-        *attr = asked;
-        attr->mtu_bytes = mtu;
-        error = attr_complete(attr);
-    }
-    return error;
-}
-
 /* The first frame of this side. */
 static int make_proposal(int fd, const struct lh_attr *attr, uint8_t version,
                          struct handshake_proposal *mine)
@@ -183,7 +167,7 @@ static int make_proposal(int fd, const struct lh_attr *attr, uint8_t version,
                        "the path does not take the smallest packets (RoCE MTU 256): raise its MTU to 400");
     if (attr->mtu_bytes > fits)
         return lh_fail(LH_EMTU, "MTU %u: exceeds the path MTU (use at most %u)", attr->mtu_bytes, fits);
-    error = complete_for(&complete, fits);
+    error = attr_complete_for(&complete, fits);
     if (error)
         return error;
     /* Whole chunks are made of it when the MTU is agreed. */

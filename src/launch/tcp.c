@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/min_max.h"
 #include "wire/roce_packet.h"
 
 /* Connections that the kernel completes ahead of accept(): thousands of strangers a second come, and one of
@@ -24,6 +25,13 @@
 #define ATTEMPTS_MAX     16u
 #define WAIT_MAX_NS      (3600 * LH_NS_PER_S)
 /* NAT that is widely in use forgets an idle connection after 4 minutes. */
+#define TCP_HEADER_BYTES    20u
+#define TCP_TIMESTAMP_BYTES 12u
+#define IPV4_BYTES          20u
+#define IPV6_BYTES          40u
+/* A smaller segment is that of a small window. IPv6's smallest MTU, and tunnels are not below it. */
+#define SEGMENT_MTU_MIN 1280u
+
 #define KEEP_IDLE_S     60
 #define KEEP_INTERVAL_S 10
 #define KEEP_COUNT      6
@@ -461,6 +469,19 @@ int tcp_udp_device(int fd, char *out, size_t size)
     return error;
 }
 
+/* Of IP packets, by what TCP's segments hold: a router on the path, a tunnel's, may have made it smaller than
+ * this host's interface, and clamps those for that reason. UINT32_MAX: not known. */
+static uint32_t segment_mtu(int fd, bool six)
+{
+    struct tcp_info info = {0};
+    socklen_t size = sizeof info;
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) || info.tcpi_snd_mss == 0)
+        return UINT32_MAX;
+    uint32_t options = info.tcpi_options & TCPI_OPT_TIMESTAMPS ? TCP_TIMESTAMP_BYTES : 0;
+    uint32_t bytes = info.tcpi_snd_mss + options + TCP_HEADER_BYTES + (six ? IPV6_BYTES : IPV4_BYTES);
+    return bytes > SEGMENT_MTU_MIN ? bytes : SEGMENT_MTU_MIN;
+}
+
 uint32_t tcp_path_mtu(int fd)
 {
     struct sockaddr_storage address;
@@ -473,5 +494,7 @@ uint32_t tcp_path_mtu(int fd)
     if (getsockopt(fd, six ? IPPROTO_IPV6 : IPPROTO_IP, six ? IPV6_MTU : IP_MTU, &mtu, &size) || mtu <= 0)
         return ROCE_MTU_MIN;
     uint32_t overhead = six ? ROCE_WRITE_IMM_OVERHEAD_V6 : ROCE_WRITE_IMM_OVERHEAD_V4;
-    return roce_payload_for((uint32_t)mtu, overhead);
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)&address;
+    bool is_ipv6 = six && !IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr);
+    return roce_payload_for((uint32_t)lh_min((uint32_t)mtu, segment_mtu(fd, is_ipv6)), overhead);
 }

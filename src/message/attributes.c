@@ -43,13 +43,10 @@ static int check_mtu(uint32_t mtu)
 static int check_chunk(const struct lh_attr *attr)
 {
     uint32_t unit = attr->mtu_bytes ? attr->mtu_bytes : ATTR_MTU_MIN;
-    bool is_power = is_power_of_two(attr->chunk_bytes);
-    bool is_whole = attr->mtu_bytes && attr->chunk_bytes % attr->mtu_bytes == 0 &&
-                    is_power_of_two(attr->chunk_bytes / attr->mtu_bytes);
-    if (attr->chunk_bytes == 0 || ((is_power || is_whole) && attr->chunk_bytes >= unit))
+    if (attr->chunk_bytes == 0 || (attr->chunk_bytes >= unit && attr->chunk_bytes <= ATTR_CHUNK_MAX))
         return 0;
-    return lh_fail(LH_EINVAL, "chunk_bytes %u: invalid (use a power of two, at least %s, %u)",
-                   attr->chunk_bytes, attr->mtu_bytes ? "the MTU" : "the smallest MTU", unit);
+    return lh_fail(LH_EINVAL, "chunk_bytes %u: out of range (use %s, %u, to %u)", attr->chunk_bytes,
+                   attr->mtu_bytes ? "the MTU" : "the smallest MTU", unit, ATTR_CHUNK_MAX);
 }
 
 static int check_slots(const struct lh_attr *attr)
@@ -257,4 +254,23 @@ int attr_complete(struct lh_attr *attr)
     set_default_u64(&attr->receive_buffer_bytes, ATTR_RECEIVE_BUFFER_DEFAULT);
     set_default_u64(&attr->peer_timeout_ns, ATTR_PEER_TIMEOUT_DEFAULT_NS);
     return check_together(attr);
+}
+
+int attr_complete_for(struct lh_attr *attr, uint32_t fits_bytes)
+{
+    const struct lh_attr asked = *attr;
+    attr->mtu_bytes = asked.mtu_bytes ? asked.mtu_bytes : fits_bytes;
+    int error = attr_complete(attr);
+    for (uint32_t mtu = roce_mtu_for(fits_bytes); error && !asked.mtu_bytes && mtu >= ROCE_MTU_MIN;
+         mtu /= 2) {
+        *attr = asked;
+        attr->mtu_bytes = mtu;
+        error = attr_complete(attr);
+    }
+    if (error) { /* the reason of the largest */
+        *attr = asked;
+        attr->mtu_bytes = asked.mtu_bytes ? asked.mtu_bytes : fits_bytes;
+        error = attr_complete(attr);
+    }
+    return error;
 }

@@ -28,6 +28,7 @@
 #define ATTR_PEER_TIMEOUT_DEFAULT_NS (10 * LH_NS_PER_S)
 #define ATTR_SPIN_MAX_NS             LH_NS_PER_S
 #define ATTR_RATE_MAX_BPS            UINT64_C(100000000000000)
+#define ATTR_CHUNK_MAX               (1u << 30)
 #define ATTR_MTU_UNKNOWN_PATH        1024u /* fits an Ethernet of 1500 bytes, over IPv6 too */
 
 /* Copies `given` (as far as its struct_bytes says; NULL: all defaults) and checks each value that is set.
@@ -35,6 +36,9 @@
 int attr_check(const struct lh_attr *given, struct lh_attr *checked);
 /* Fills the zeros of checked attributes, and checks what the values mean together. -LH_EINVAL. */
 int attr_complete(struct lh_attr *attr);
+/* attr_complete() with the largest MTU of at most fits_bytes that goes with what was asked for: chunks, slots
+ * or codes may be too small for it. fits_bytes: ROCE_MTU_MIN or more. */
+int attr_complete_for(struct lh_attr *attr, uint32_t fits_bytes);
 /* Whether a device is at an address that packets never leave this machine from. */
 bool attr_is_loopback(const char *device);
 

@@ -54,6 +54,15 @@ plan --bandwidth 40Tbit --rtt 250ms --loss 1e-2 --size 128MiB --by p99.9
 expect_line plan.out 'the maximum 64GiB'
 expect_line plan.out '--window 65536MiB'
 
+say "packets that fill an Ethernet, as a probe finds it: chunks are of them"
+echo '{"bandwidth_bps": 1e9, "rtt_s": 0.025, "loss": 1e-3, "mtu_bytes": 1408}' >link.json
+plan --link-file link.json --size 64MiB
+expect_line plan.out '--mtu 1408'
+typed
+plan --link-file link.json --size 64MiB --chunk 64KiB
+expect_line plan.out '--chunk 44KiB'
+typed
+
 say "none where nothing keeps to the limits, and where chunks are none of Longhaul's"
 plan --bandwidth 400Gbit --rtt 25ms --size 128MiB --loss 30% --max-overhead 0
 [ -z "$recv_line$send_line" ] || fail "commands without a plan"

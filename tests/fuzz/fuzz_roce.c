@@ -21,7 +21,7 @@ static void assert_same(const struct roce_packet *a, const struct roce_packet *b
 /* What is decoded lies inside the datagram, and encodes to a packet that decodes the same. */
 static void check_packet(const uint8_t *data, size_t size, const struct roce_packet *packet)
 {
-    static uint8_t again[ROCE_MTU_MAX + 64];
+    static uint8_t again[ROCE_PAYLOAD_MAX + 64];
     struct roce_packet decoded;
     size_t padded = packet->payload_bytes + roce_pad_bytes(packet->payload_bytes);
     size_t header = roce_encode_header(packet, again);
@@ -35,7 +35,7 @@ static void check_packet(const uint8_t *data, size_t size, const struct roce_pac
 /* A packet whose iCRC is made right is accepted, and no more once a bit of it flips. */
 static void check_icrc(const struct icrc_flow *flow, const uint8_t *data, size_t size)
 {
-    static uint8_t copy[ROCE_MTU_MAX + 64];
+    static uint8_t copy[ROCE_PAYLOAD_MAX + 64];
     memcpy(copy, data, size);
     uint32_t state = icrc_begin(flow, (uint32_t)size, 0, true);
     state = icrc_add_header(state, copy, size - ROCE_ICRC_BYTES);

@@ -48,8 +48,10 @@ static void bad_sizes(void **state)
         attr.mtu_bytes = mtus[i];
         refused("mtu_bytes", "multiple of 64 from 256 to 8896");
     }
-    attr.chunk_bytes = 3 * 4096;
-    refused("12288", "power of two");
+    attr.chunk_bytes = 255;
+    refused("chunk_bytes 255", "256");
+    attr.chunk_bytes = (1u << 30) + 1;
+    refused("chunk_bytes 1073741825", "1073741824");
     attr.mtu_bytes = 4096;
     attr.chunk_bytes = 1024;
     refused("chunk_bytes 1024", "4096");

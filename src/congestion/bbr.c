@@ -77,9 +77,10 @@
 #define QUEUE_ROUNDS  256  /* that long after packets have waited, the bottleneck has a queue */
 #define POLICED_BW    0.9  /* of the policer's rate; with less it may be probed */
 #define LONG_ROUND_NS 2e6
-#define STALL_PACKETS 16 /* and more at once, all that was in flight: the rate is far too high, and */
-#define STALL_CUT     4  /* what it is, is unknown */
-#define UNTIMED       4  /* reports in a row: what arrives is of no use to the receiver, which names none */
+#define STALL_PACKETS 16   /* and more at once, all that was in flight: the rate is far too high, and */
+#define STALL_CUT     4    /* what it is, is unknown */
+#define FLOOD_LOST    0.75 /* of a round trip that the application limited, and so many packets: the same */
+#define UNTIMED       4 /* reports in a row: what arrives is of no use to the receiver, which names none */
 #define STRICT_LOSS   0.01 /* with more, what arrives varies */
 #define TEST_ROUNDS   32   /* at most */
 
@@ -665,8 +666,24 @@ static void on_sharing(struct bbr *b, bool bad, lh_time now)
         enter(b, BBR_UP, now);
 }
 
+/* A train that fits a policer's bucket shows any rate, and then nearly all of a message is dropped. A short
+ * one has no round trip that the application does not limit, so find_loss() sees nothing. */
+static void on_flood(struct bbr *b, lh_time now)
+{
+    double arrived = (double)b->round_arrived, lost = (double)b->round_lost;
+    bool is_limited = b->round_limited && !b->round_full;
+    bool floods = is_limited && lost >= STALL_PACKETS * b->mtu && lost > FLOOD_LOST * (arrived + lost);
+    if (!floods || b->rounds < b->cut_round + 2 || b->state == BBR_TRAIN || b->state == BBR_LOSS_TEST)
+        return;
+    double delivered = arrived * 8e9 / fmax((double)(now - b->round_ns), b->rtt_min);
+    set_bw(b, fmin(fmax(delivered, b->bw / STALL_CUT), b->bw));
+    b->cut_round = b->rounds;
+    enter(b, BBR_CRUISE, now);
+}
+
 static void on_round(struct bbr *b, const struct lh_congestion_feedback *f)
 {
+    on_flood(b, f->now);
     bool bad = congested(b);
     bool longer = queue_of(b) * delay_unit(b) > SHORT_LONGER * b->full_queue;
     if (longer || b->rounds > b->full_round + SHORT_ROUNDS)

@@ -125,6 +125,30 @@ static void test_policer(void **state)
     }
 }
 
+/* The first train fits the bucket and shows the host's speed, and a message is over before a round trip that
+ * the application does not limit: nearly all of it was dropped, again and again. */
+static void test_policer_of_short_messages(void **state)
+{
+    (void)state;
+    for (lh_time rtt_ns = 10 * LH_NS_PER_MS; rtt_ns <= 50 * LH_NS_PER_MS; rtt_ns += 40 * LH_NS_PER_MS) {
+        const struct bottleneck_path path = {.rate_bps = 10000000, .bucket_bytes = 65536, .seed = 1};
+        struct bottleneck *b = bottleneck_create(&path);
+        const struct bottleneck_flow_config config = {.controller = &bbr_congestion,
+                                                      .rtt_ns = rtt_ns,
+                                                      .mtu_bytes = 1408,
+                                                      .message_bytes = 1 << 20,
+                                                      .gap_ns = 5 * LH_NS_PER_MS};
+        const struct bottleneck_flow *f = bottleneck_add(b, &config);
+        bottleneck_run(b, 20 * LH_NS_PER_S);
+        double dropped = (double)f->queue_dropped_bytes / (double)f->sent_bytes;
+        double goodput = (double)f->arrived_bytes * 8 / (20.0 * (double)path.rate_bps);
+        printf("policer, 1 MiB, %.0f ms: goodput %.3f dropped %.4f\n", (double)rtt_ns / 1e6, goodput,
+               dropped);
+        assert_true(dropped < 0.25 && goodput > 0.8);
+        bottleneck_free(b);
+    }
+}
+
 /* A policer and loss at random: neither is certain, so the rate varies, but it does not collapse. */
 static void test_policer_with_loss(void **state)
 {
@@ -671,6 +695,7 @@ int main(void)
         cmocka_unit_test(test_endless),
         cmocka_unit_test(test_high_random_loss),
         cmocka_unit_test(test_policer),
+        cmocka_unit_test(test_policer_of_short_messages),
         cmocka_unit_test(test_policer_with_loss),
         cmocka_unit_test(test_many_flows_without_a_queue),
         cmocka_unit_test(test_loss_that_ends),

@@ -131,7 +131,8 @@ static int cli_link_file_read(const char *path, struct cli_link_file *link)
 #define SECONDS_PER_KM 5e-6
 
 /* Of packets, where neither an option nor a link file has another. */
-#define MTU_BYTES 4096
+#define MTU_BYTES    4096
+#define PAYLOAD_STEP 64u /* of a payload and of --chunk */
 
 /* More than the model's 10^15 packets of any size. */
 #define MESSAGE_MAX ((uint64_t)1 << 62)
@@ -317,11 +318,12 @@ static int take_burst(const char *text, double *packets)
     return CLI_PROCEED;
 }
 
-/* As a connection has it: where it is not whole packets, rounded down to a power of two of them. */
+/* As a connection has it: where it is not whole packets, rounded down to a power of two of them. What no
+ * connection takes stays as it is: the model says why not. */
 static uint64_t chunk_of(uint64_t wanted_bytes, uint32_t mtu_bytes)
 {
     uint64_t chunk_bytes = mtu_bytes;
-    if (wanted_bytes % mtu_bytes == 0 || wanted_bytes < mtu_bytes)
+    if (wanted_bytes % mtu_bytes == 0 || wanted_bytes < mtu_bytes || wanted_bytes % PAYLOAD_STEP != 0)
         return wanted_bytes;
     while (chunk_bytes <= wanted_bytes / 2)
         chunk_bytes *= 2;

@@ -80,7 +80,8 @@
 #define STALL_PACKETS 16   /* and more at once, all that was in flight: the rate is far too high, and */
 #define STALL_CUT     4    /* what it is, is unknown */
 #define FLOOD_LOST    0.75 /* of a round trip that the application limited, and so many packets: the same */
-#define UNTIMED       4 /* reports in a row: what arrives is of no use to the receiver, which names none */
+#define UNTIMED       4  /* reports in a row: what arrives is of no use to the receiver, which names none */
+#define FIRST_WINDOW  10 /* packets (RFC 6928) */
 #define STRICT_LOSS   0.01 /* with more, what arrives varies */
 #define TEST_ROUNDS   32   /* at most */
 
@@ -347,7 +348,7 @@ static double pace_of(const struct bbr *b, lh_time now)
 }
 
 /* After a stall, of arrivals that no report times: no round trip passes, and nothing else would ever show
- * that the path is well. */
+ * that the path is well. Up to a first window in a round trip. */
 static double untimed_rate(struct bbr *b, const struct lh_congestion_feedback *f)
 {
     if (f->arrived_bytes == 0)
@@ -357,8 +358,9 @@ static double untimed_rate(struct bbr *b, const struct lh_congestion_feedback *f
     double span = (double)(f->now - b->untimed_ns);
     if (b->untimed > 0 && span < fmax(b->rtt_min, HOST_RTT_NS))
         return 0;
-    bool grows = b->state == BBR_STARTUP && b->untimed > UNTIMED;
-    double rate = grows ? fmin((double)b->untimed_bytes * 8e9 / span, pace_of(b, f->now)) : 0;
+    bool grows = b->state == BBR_STARTUP && b->untimed > UNTIMED && b->rtt_min > 0;
+    double first = FIRST_WINDOW * 8e9 * b->mtu / b->rtt_min;
+    double rate = grows ? fmin((double)b->untimed_bytes * 8e9 / span, fmin(pace_of(b, f->now), first)) : 0;
     b->untimed_ns = f->now;
     b->untimed_bytes = 0;
     return rate;

@@ -21,10 +21,9 @@
  * ours. */
 #define BACKLOG 4096
 /* Between attempts to connect to the addresses of a name: RFC 8305, section 5. */
-#define ATTEMPT_DELAY_NS (250 * LH_NS_PER_MS)
-#define ATTEMPTS_MAX     16u
-#define WAIT_MAX_NS      (3600 * LH_NS_PER_S)
-/* NAT that is widely in use forgets an idle connection after 4 minutes. */
+#define ATTEMPT_DELAY_NS    (250 * LH_NS_PER_MS)
+#define ATTEMPTS_MAX        16u
+#define WAIT_MAX_NS         (3600 * LH_NS_PER_S)
 #define TCP_HEADER_BYTES    20u
 #define TCP_TIMESTAMP_BYTES 12u
 #define IPV4_BYTES          20u
@@ -32,6 +31,7 @@
 /* A smaller segment is that of a small window. IPv6's smallest MTU, and tunnels are not below it. */
 #define SEGMENT_MTU_MIN 1280u
 
+/* NAT that is widely in use forgets an idle connection after 4 minutes. */
 #define KEEP_IDLE_S     60
 #define KEEP_INTERVAL_S 10
 #define KEEP_COUNT      6

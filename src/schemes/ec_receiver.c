@@ -71,7 +71,7 @@ lh_time ec_asking_fallback_expiry(const struct ec_asking *asking, uint32_t beta_
     lh_time expiry = sr_after(asking->end_ns, span);
     if (last_arrival_ns != LH_TIME_NEVER)
         expiry = lh_max(expiry, sr_after(last_arrival_ns, timing->window_ns));
-    return lh_max(expiry, sr_backoff_expiry(&asking->backoff));
+    return lh_max(expiry, sr_backoff_expiry(&asking->backoff, timing));
 }
 
 void ec_asking_on_fallback_expired(struct ec_asking *asking, uint32_t count, const struct sr_timing *timing,

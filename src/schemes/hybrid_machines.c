@@ -260,12 +260,12 @@ static bool take_wanted(struct hybrid_sender *sender, const struct lh_sender_vie
     return true;
 }
 
-static bool take(struct hybrid_sender *sender, const struct lh_sender_view *view, uint32_t limit,
-                 struct injection *injection)
+static bool take(struct hybrid_sender *sender, const struct lh_sender_view *view,
+                 const struct sr_timing *timing, uint32_t limit, struct injection *injection)
 {
     struct sr_ledger *ledger = &sender->ledger;
     uint32_t stamp = sr_marker_stamp(&sender->marker);
-    bool repairs = sr_backoff_expiry(&sender->backoff) <= view->now;
+    bool repairs = sr_backoff_expiry(&sender->backoff, timing) <= view->now;
     *injection = (struct injection){0};
     if (limit == 0)
         return false;
@@ -286,7 +286,7 @@ static void inject(struct hybrid_sender *sender, const struct lh_sender_view *vi
     struct injection injection;
     for (;;) {
         evaluate(sender, view); /* the tail may begin with the last data */
-        if (actions->count == LH_ACTIONS_MAX || !take(sender, view, budget, &injection))
+        if (actions->count == LH_ACTIONS_MAX || !take(sender, view, timing, budget, &injection))
             return;
         assert(injection.run.count >= 1 && injection.run.count <= budget);
         struct lh_action *action = lh_action_add(actions, LH_ACTION_SEND_CHUNKS);
@@ -386,8 +386,8 @@ static lh_time next_expiry(const struct hybrid_sender *sender, const struct sr_t
 {
     lh_time next = sr_probe_expiry(&sender->probe, timing);
     bool repairs = sender->ledger.lost > 0 || sender->groups.work_from < sender->layout.groups;
-    if (repairs && sr_backoff_expiry(&sender->backoff) > now)
-        next = lh_earlier(next, sr_backoff_expiry(&sender->backoff));
+    if (repairs && sr_backoff_expiry(&sender->backoff, timing) > now)
+        next = lh_earlier(next, sr_backoff_expiry(&sender->backoff, timing));
     next = lh_earlier(next, sr_marker_cover_expiry(&sender->marker, timing));
     return lh_earlier(next, sr_marker_repeat_expiry(&sender->marker));
 }

@@ -183,7 +183,7 @@ static void inject(struct sr_sender *sender, const struct lh_sender_view *view,
 {
     struct sr_ledger *ledger = &sender->ledger;
     uint32_t budget = view->budget_chunks;
-    bool repairs = sr_backoff_expiry(&sender->backoff) <= view->now;
+    bool repairs = sr_backoff_expiry(&sender->backoff, timing) <= view->now;
     while (budget > 0 && actions->count < LH_ACTIONS_MAX &&
            ((repairs && ledger->lost > 0) || !sr_ledger_all_sent(ledger))) {
         bool again = repairs && ledger->lost > 0;
@@ -247,8 +247,8 @@ static void nack_timers(struct sr_sender *sender, const struct sr_timing *timing
 static lh_time next_expiry(const struct sr_sender *sender, const struct sr_timing *timing, lh_time now)
 {
     lh_time next = sr_probe_expiry(&sender->probe, timing);
-    if (sender->ledger.lost > 0 && sr_backoff_expiry(&sender->backoff) > now)
-        next = lh_earlier(next, sr_backoff_expiry(&sender->backoff));
+    if (sender->ledger.lost > 0 && sr_backoff_expiry(&sender->backoff, timing) > now)
+        next = lh_earlier(next, sr_backoff_expiry(&sender->backoff, timing));
     if (!sender->nack)
         return lh_earlier(next, sr_rto_expiry(&sender->rto, timing));
     next = lh_earlier(next, sr_marker_cover_expiry(&sender->marker, timing));

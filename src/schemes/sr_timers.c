@@ -50,19 +50,24 @@ void sr_backoff_on_feedback(struct sr_backoff *backoff, uint32_t arrived)
         return;
     backoff->arrived = arrived;
     backoff->barren = 0;
-    backoff->ready_ns = 0;
 }
 
 void sr_backoff_on_repair(struct sr_backoff *backoff, const struct sr_timing *timing, lh_time now)
 {
-    if (now < backoff->round_ends_ns)
+    if (backoff->begun && now < sr_after(backoff->round_ns, timing->rtt_ns))
         return;
     if (backoff->received && backoff->barren < PATIENT_ROUNDS + DOUBLINGS_MAX)
         backoff->barren++;
     backoff->received = false;
-    backoff->round_ends_ns = sr_after(now, timing->rtt_ns);
-    if (backoff->barren > PATIENT_ROUNDS)
-        backoff->ready_ns = sr_after(now, timing->rtt_ns << (backoff->barren - PATIENT_ROUNDS));
+    backoff->begun = true;
+    backoff->round_ns = now;
+}
+
+lh_time sr_backoff_expiry(const struct sr_backoff *backoff, const struct sr_timing *timing)
+{
+    if (backoff->barren <= PATIENT_ROUNDS)
+        return 0;
+    return sr_after(backoff->round_ns, timing->rtt_ns << (backoff->barren - PATIENT_ROUNDS));
 }
 
 /* ---- ack pace -------------------------------------------------------------------------------------- */

@@ -78,15 +78,16 @@ static inline void sr_count(uint64_t *counter)
  *   ready   runs from a round of repairs; a round is all repairs within a round trip. Its span is 0 for the
  *           first three rounds after which nothing more has arrived, then two round trips, doubled with each
  *           round, up to 8. A round without a word from the receiver does not count: then it is the path
- *           that is gone, and the probe asks.
+ *           that is gone, and the probe asks. The round trip is the one known when asked: one sample that a
+ *           stall or a clock's jump made long must not hold repairs back after better ones have come.
  */
 
 struct sr_backoff {
     uint32_t arrived; /* chunks, as the receiver last said */
     uint32_t barren;  /* rounds since that number grew */
     bool received;    /* the receiver, since the last round began */
-    lh_time round_ends_ns;
-    lh_time ready_ns; /* repairs wait until then */
+    bool begun;       /* a round has, at round_ns */
+    lh_time round_ns;
 };
 
 void sr_backoff_init(struct sr_backoff *backoff);
@@ -94,10 +95,7 @@ void sr_backoff_init(struct sr_backoff *backoff);
 void sr_backoff_on_feedback(struct sr_backoff *backoff, uint32_t arrived);
 void sr_backoff_on_repair(struct sr_backoff *backoff, const struct sr_timing *timing, lh_time now);
 /* When repairs may leave; 0: at once. */
-static inline lh_time sr_backoff_expiry(const struct sr_backoff *backoff)
-{
-    return backoff->ready_ns;
-}
+lh_time sr_backoff_expiry(const struct sr_backoff *backoff, const struct sr_timing *timing);
 
 /* ---- ack pace -------------------------------------------------------------------------------------- */
 

@@ -81,7 +81,8 @@ static lh_time round_of(struct sr_backoff *backoff, lh_time now, uint32_t arrive
 {
     sr_backoff_on_feedback(backoff, arrived);
     sr_backoff_on_repair(backoff, &backoff_timing, now);
-    return sr_backoff_expiry(backoff) > now ? sr_backoff_expiry(backoff) - now : 0;
+    lh_time ready = sr_backoff_expiry(backoff, &backoff_timing);
+    return ready > now ? ready - now : 0;
 }
 
 static void test_waits_longer_with_each_round_that_brings_nothing(void **state)
@@ -103,11 +104,11 @@ static void test_what_arrives_ends_the_wait(void **state)
     sr_backoff_init(&backoff);
     for (lh_time now = 0; now < 6000; now += 1000)
         (void)round_of(&backoff, now, 1);
-    assert_true(sr_backoff_expiry(&backoff) > 6000);
+    assert_true(sr_backoff_expiry(&backoff, &backoff_timing) > 6000);
     sr_backoff_on_feedback(&backoff, 1);
-    assert_true(sr_backoff_expiry(&backoff) > 6000);
+    assert_true(sr_backoff_expiry(&backoff, &backoff_timing) > 6000);
     sr_backoff_on_feedback(&backoff, 2);
-    assert_int_equal(sr_backoff_expiry(&backoff), 0);
+    assert_int_equal(sr_backoff_expiry(&backoff, &backoff_timing), 0);
 }
 
 static void test_repairs_within_a_round_trip_are_one_round(void **state)
@@ -130,7 +131,20 @@ static void test_a_silent_receiver_is_no_reason_to_wait(void **state)
     sr_backoff_on_feedback(&backoff, 1);
     for (lh_time now = 0; now < 50000; now += 1000)
         sr_backoff_on_repair(&backoff, &backoff_timing, now);
-    assert_int_equal(sr_backoff_expiry(&backoff), 0);
+    assert_int_equal(sr_backoff_expiry(&backoff, &backoff_timing), 0);
+}
+
+/* A clock that jumps makes one sample long: seed 253318032265410 of the fault world. */
+static void test_a_shorter_round_trip_shortens_the_wait(void **state)
+{
+    (void)state;
+    static const struct sr_timing jumped = {.rtt_ns = 1000000, .overdue_ns = 8000000, .measured = true};
+    struct sr_backoff backoff;
+    sr_backoff_init(&backoff);
+    for (lh_time now = 0; now < 6000; now += 1000)
+        (void)round_of(&backoff, now, 1);
+    assert_int_equal(sr_backoff_expiry(&backoff, &jumped), 8005000);
+    assert_int_equal(sr_backoff_expiry(&backoff, &backoff_timing), 13000);
 }
 
 static int run_backoff(void)
@@ -140,6 +154,7 @@ static int run_backoff(void)
         cmocka_unit_test(test_what_arrives_ends_the_wait),
         cmocka_unit_test(test_repairs_within_a_round_trip_are_one_round),
         cmocka_unit_test(test_a_silent_receiver_is_no_reason_to_wait),
+        cmocka_unit_test(test_a_shorter_round_trip_shortens_the_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,12 +27,20 @@ void ec_asking_init(struct ec_asking *asking)
     asking->round = 0;
     asking->received = true; /* nobody has to ask for round 0 */
     asking->end_ns = LH_TIME_NEVER;
-    asking->next_part = 0;
+    asking->first_part = 0;
+    asking->parts_sent = 0;
     asking->repeats_left = 0;
     asking->repeat_ns = LH_TIME_NEVER;
     asking->repeat_span_ns = 0;
     asking->count = 0;
     sr_backoff_init(&asking->backoff);
+}
+
+/* A short queue drops the end of a burst, each time: the part that was sent last now goes first. */
+static void send_again(struct ec_asking *asking)
+{
+    asking->first_part = (asking->first_part + parts(asking) - 1) % parts(asking);
+    asking->parts_sent = 0;
 }
 
 bool ec_asking_on_mark(struct ec_asking *asking, const struct ec_mark *mark, uint32_t arrived, lh_time now)
@@ -42,12 +50,12 @@ bool ec_asking_on_mark(struct ec_asking *asking, const struct ec_mark *mark, uin
     sr_backoff_on_feedback(&asking->backoff, arrived);
     if (mark->round < asking->round) {
         if (!asking->received && (mark->flags & EC_FLAG_PROBE))
-            asking->next_part = 0;
+            send_again(asking);
         return true;
     }
     asking->received = true;
     asking->repeats_left = 0;
-    asking->next_part = parts(asking);
+    asking->parts_sent = parts(asking);
     if ((mark->flags & EC_FLAG_END) && asking->end_ns == LH_TIME_NEVER)
         asking->end_ns = now;
     return true;
@@ -84,7 +92,8 @@ void ec_asking_on_fallback_expired(struct ec_asking *asking, uint32_t count, con
     asking->received = false;
     asking->end_ns = LH_TIME_NEVER;
     asking->count = count;
-    asking->next_part = 0;
+    asking->first_part = 0;
+    asking->parts_sent = 0;
     asking->repeats_left = EC_ASKING_REPEATS;
     asking->repeat_span_ns = timing->window_ns;
     asking->repeat_ns = sr_after(now, timing->window_ns);
@@ -101,17 +110,18 @@ void ec_asking_on_repeat_expired(struct ec_asking *asking, lh_time now)
     asking->repeats_left--;
     asking->repeat_span_ns *= 2;
     asking->repeat_ns = sr_after(now, asking->repeat_span_ns);
-    asking->next_part = 0;
+    send_again(asking);
 }
 
 bool ec_asking_next(const struct ec_asking *asking, struct ec_request *request)
 {
-    if (asking->next_part >= parts(asking))
+    if (asking->parts_sent >= parts(asking))
         return false;
-    uint32_t first = asking->next_part * EC_RUNS_MAX;
+    uint32_t part = (asking->first_part + asking->parts_sent) % parts(asking);
+    uint32_t first = part * EC_RUNS_MAX;
     uint32_t left = asking->count - first;
     request->round = asking->round;
-    request->part = (uint8_t)asking->next_part;
+    request->part = (uint8_t)part;
     request->parts = (uint8_t)parts(asking);
     request->count = (uint8_t)(left < EC_RUNS_MAX ? left : EC_RUNS_MAX);
     memcpy(request->runs, asking->runs + first, request->count * sizeof(request->runs[0]));
@@ -120,8 +130,8 @@ bool ec_asking_next(const struct ec_asking *asking, struct ec_request *request)
 
 void ec_asking_on_sent(struct ec_asking *asking)
 {
-    assert(asking->next_part < parts(asking));
-    asking->next_part++;
+    assert(asking->parts_sent < parts(asking));
+    asking->parts_sent++;
 }
 
 /* ---- margin ---------------------------------------------------------------------------------------- */

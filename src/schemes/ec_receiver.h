@@ -50,10 +50,11 @@ void ec_receiver_step(void *state, const struct lh_receiver_view *view, struct l
  */
 
 struct ec_asking {
-    uint32_t round;     /* newest that was asked for; 0: none yet */
-    bool received;      /* the sender knows of it */
-    lh_time end_ns;     /* its END was first heard; LH_TIME_NEVER: not yet */
-    uint32_t next_part; /* of the request, to be sent; its number of parts: none */
+    uint32_t round;      /* newest that was asked for; 0: none yet */
+    bool received;       /* the sender knows of it */
+    lh_time end_ns;      /* its END was first heard; LH_TIME_NEVER: not yet */
+    uint32_t first_part; /* of the request, with which this transmission began */
+    uint32_t parts_sent; /* in this transmission */
     uint32_t repeats_left;
     lh_time repeat_ns; /* meaningful while repeats_left > 0 */
     lh_time repeat_span_ns;

@@ -155,6 +155,29 @@ static void test_parts(void **state)
     }
 }
 
+/* A queue that is shorter than the request drops its end each time: seed 500000000000037393 of the fault world. */
+static void test_a_dropped_end_goes_first_next_time(void **state)
+{
+    (void)state;
+    static struct ec_request request;
+    ec_asking_init(&asking);
+    hear(0, EC_FLAG_END, 100);
+    ask(8 * EC_RUNS_MAX, 5000);
+    uint32_t heard = 0;
+    for (uint32_t transmission = 0; transmission < 4; transmission++) {
+        for (uint32_t sent = 0; ec_asking_next(&asking, &request); sent++) {
+            if (sent < 2)
+                heard |= 1u << request.part;
+            ec_asking_on_sent(&asking);
+        }
+        hear(0, EC_FLAG_END | EC_FLAG_PROBE, 6000);
+    }
+    assert_int_equal(heard, 0xe3); /* 0 and 1, then 7, 6, 5 each with its successor */
+    ec_asking_on_repeat_expired(&asking, asking.repeat_ns);
+    assert_true(ec_asking_next(&asking, &request));
+    assert_int_equal(request.part, 3);
+}
+
 /* Three rounds that bring nothing are patience; then it waits 2, 4, 8 round trips. */
 static void test_rounds_that_bring_nothing_become_rarer(void **state)
 {
@@ -182,6 +205,7 @@ static int run_asking(void)
         cmocka_unit_test(test_hearing_ends_the_repetition),
         cmocka_unit_test(test_a_round_never_asked_for),
         cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_a_dropped_end_goes_first_next_time),
         cmocka_unit_test(test_rounds_that_bring_nothing_become_rarer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -155,7 +155,8 @@ static void test_parts(void **state)
     }
 }
 
-/* A queue that is shorter than the request drops its end each time: seed 500000000000037393 of the fault world. */
+/* A queue that is shorter than the request drops its end each time: seed 500000000000037393 of the fault
+ * world. */
 static void test_a_dropped_end_goes_first_next_time(void **state)
 {
     (void)state;

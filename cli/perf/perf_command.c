@@ -142,12 +142,19 @@ static void put_delivered(struct cli_json *json, const struct cli_perf_result *r
     cli_json_count(json, "preempted", result->tally[CLI_PERF_PREEMPTED]);
 }
 
+/* The options of this side apply to both: nothing is to be done at the receiver, as the library advises. */
 static void print_limit(const struct cli_perf_order *order, const struct cli_perf_result *result)
 {
+    const struct lh_bottleneck_report *report = &result->bottleneck;
     char words[LH_BOTTLENECK_WORDS_MAX];
-    if (result->bottleneck.bottleneck != LH_BOTTLENECK_NONE)
-        fprintf(table_out(order), " limited by: %s\n",
-                lh_bottleneck_words(&result->bottleneck, words, sizeof words));
+    if (report->bottleneck == LH_BOTTLENECK_NONE)
+        return;
+    lh_bottleneck_words(report, words, sizeof words);
+    if (report->bottleneck == LH_BOTTLENECK_LOSS && !report->coded)
+        snprintf(words, sizeof words,
+                 "loss or reordering (%.2g %% retransmitted: use --reliability hybrid)",
+                 100 * report->retransmitted);
+    fprintf(table_out(order), " limited by: %s\n", words);
 }
 
 static void cli_perf_report_row(const struct cli_perf_order *order, const struct cli_perf_result *result)

@@ -249,6 +249,22 @@ static void send_refusal(struct service *service, enum cli_perf_kind kind)
     cli_perf_send(service->control, &no);
 }
 
+/* The client's connection for the run. One that ends instead must not keep the others waiting. */
+static int accept_run(struct service *service, struct lh_listener *listener,
+                      struct lh_connection **connection)
+{
+    lh_time waited = 0;
+    int code;
+    do {
+        code = lh_accept(listener, CLI_SLICE_NS, connection);
+        if (code != -LH_ETIMEDOUT)
+            return code;
+        code = lh_connection_error(service->control);
+        waited += CLI_SLICE_NS;
+    } while (!code && !cli_stopped() && waited < CONNECT_PATIENCE_NS);
+    return code ? code : -LH_ETIMEDOUT;
+}
+
 /* Announces the port, waits for the client there, receives, and sends the result. */
 static void run_on(struct service *service, struct lh_listener *listener)
 {
@@ -258,7 +274,7 @@ static void run_on(struct service *service, struct lh_listener *listener)
     ready.numbers[0] = lh_listener_port(listener);
     int code = cli_perf_send(service->control, &ready);
     if (!code)
-        code = lh_accept(listener, CONNECT_PATIENCE_NS, &connection);
+        code = accept_run(service, listener, &connection);
     if (code) {
         because(service, code);
         send_refusal(service, CLI_PERF_RESULT);

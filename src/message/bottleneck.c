@@ -280,9 +280,9 @@ char *lh_bottleneck_words(const struct lh_bottleneck_report *report, char *out, 
         format_competition(report, out, size);
         break;
     case LH_BOTTLENECK_LOSS:
-        snprintf(out, size,
-                 "loss or reordering (%.2g %% retransmitted: use --reliability hybrid at the receiver)",
-                 100 * report->retransmitted);
+        snprintf(out, size, "loss or reordering (%.2g %% retransmitted%s)", 100 * report->retransmitted,
+                 report->coded ? ", although parity was sent"
+                               : ": use --reliability hybrid at the receiver");
         break;
     case LH_BOTTLENECK_WINDOW:
         format_window(report, out, size);

@@ -17,15 +17,42 @@ limited() {
     expect_line "$work/perf.out" "limited by: $words"
 }
 
-say "each cause that can be made on loopback"
-limited application 'the application (nothing to send for ' --size 4KiB --iterations 5 --link rtt=40ms
+# The options that the last verdict advises.
+advice() {
+    grep -oE -e '--(window|slots|reliability) [A-Za-z0-9]+\)$' "$work/perf.out" | tr -d ')'
+}
+
+goodput() {
+    python3 -c 'import json, sys; print(int(json.load(open(sys.argv[1]))["goodput_bps"]))' \
+        "$work/limits.json"
+}
+
+# helps OPTIONS ARGUMENT...: with these options, in place of what limited the last measurement, 1.5 times as
+# much comes through.
+helps() {
+    local options=$1 before
+    shift
+    before=$(goodput)
+    [ -n "$options" ] || fail "no advice: $(cat "$work/perf.out")"
+    # shellcheck disable=SC2086  # options and their values
+    "$LONGHAUL" perf "$where" --warmup 0 --json "$work/limits.json" "$@" $options \
+        >"$work/perf.out" 2>"$work/perf.err" || fail "perf $* $options failed"
+    [ "$(goodput)" -gt $((before * 3 / 2)) ] || fail "$options does not help: $before bit/s, then $(goodput)"
+}
+
+say "each cause that can be made on loopback, and its remedy, which helps"
+limited application 'the application (nothing to send for ' --size 4KiB --iterations 8 --link rtt=40ms
+helps '--in-flight 4' --size 4KiB --iterations 8 --link rtt=40ms
 limited rate 'the given rate (20Mbit/s)' --size 1MiB --iterations 1 --rate 20Mbit
 limited rate 'the emulated link (20Mbit/s)' --size 1MiB --iterations 1 --link rtt=2ms,rate=20Mbit
-limited window '--window 64KiB (rate x round trip needs ' --size 1MiB --iterations 1 \
-    --window 64KiB --rate 2Gbit --link rtt=40ms
-limited slots '--slots 1 of 64KiB (rate x round trip needs ' --size 1MiB --iterations 1 \
-    --mtu 4096 --slots 1 --slot-size 64KiB --rate 2Gbit --link rtt=40ms
-limited loss 'loss or reordering (' --size 1MiB --iterations 2 --link rtt=20ms,rate=1Gbit,loss=0.2
+far=(--size 1MiB --iterations 1 --mtu 4096 --rate 2Gbit --link rtt=40ms)
+limited window '--window 64KiB (rate x round trip needs ' "${far[@]}" --window 64KiB
+helps "$(advice)" "${far[@]}"
+limited slots '--slots 1 of 64KiB (rate x round trip needs ' "${far[@]}" --slot-size 64KiB --slots 1
+helps "$(advice)" "${far[@]}" --slot-size 64KiB
+lossy=(--size 256KiB --iterations 8 --link rtt=100ms,rate=1Gbit,loss=0.2)
+limited loss 'loss or reordering (' "${lossy[@]}" --reliability sr-nack
+helps "$(advice)" "${lossy[@]}"
 
 say "a path that is remembered, and one that is not"
 # remembered ARGUMENT...: the rate with which a measurement started.

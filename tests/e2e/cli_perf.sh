@@ -72,6 +72,16 @@ kill -9 $client
 wait $client 2>/dev/null
 perf --size 4KiB --iterations 2 --wait 60s
 
+say "a client that ends between its order and its connection does not keep the next one waiting"
+printf 'precious\n' >"$work/precious"
+status=0
+"$LONGHAUL" perf "$where" --size 4KiB --path-file "$work/precious" >/dev/null 2>"$work/perf.err" || status=$?
+[ "$status" -eq 2 ] || fail "ended with $status"
+# The server would wait 30 s for the connection of the first.
+timeout 20 "$LONGHAUL" perf "$where" --size 4KiB --iterations 2 --wait 60s \
+    >"$work/perf.out" 2>"$work/perf.err" ||
+    fail "the next client was kept waiting"
+
 say "SIGINT ends a client with 130 and the server goes on; SIGTERM ends the server with 143"
 "$LONGHAUL" perf "$where" --size 1MiB --iterations 100000 >/dev/null 2>"$work/client.err" &
 client=$!

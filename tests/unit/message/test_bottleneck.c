@@ -124,6 +124,8 @@ static void loss(void **state)
     bottleneck_report.retransmitted = 0.071;
     expect(LH_BOTTLENECK_LOSS,
            "loss or reordering (7.1 % retransmitted: use --reliability hybrid at the receiver)");
+    bottleneck_report.coded = true;
+    expect(LH_BOTTLENECK_LOSS, "loss or reordering (7.1 % retransmitted, although parity was sent)");
     /* Waiting for what was lost is no idleness of the application, which has messages pending. */
     times.acknowledgement_ns = 20;
     times.message_ns = 19;

@@ -11,7 +11,7 @@ CTEST_ARGS ?=
 ctest_words = $(foreach word,$(CTEST_ARGS),'$(word)')
 
 .DEFAULT_GOAL := all
-.PHONY: all demo test test-slow test-vm test-asan test-tsan soak mutation bench figures install fuzz format lint clean help
+.PHONY: all demo test test-slow test-vm test-asan test-tsan build-tsan soak mutation bench figures install fuzz format lint clean help
 
 all: ## build the library, the command and the tests
 	@.ci/install-deps build test
@@ -42,10 +42,12 @@ test-asan: ## the same tests under the address and undefined behaviour sanitizer
 	@.ci/build $(BUILD)-asan -DLH_WERROR=ON -DLH_BENCH=OFF -DLH_SANITIZE=address,undefined
 	@.ci/ctest $(BUILD)-asan $(ctest_words)
 
-test-tsan: ## the same tests under the thread sanitizer
+test-tsan: build-tsan ## the same tests under the thread sanitizer
+	@.ci/ctest $(BUILD)-tsan $(ctest_words)
+
+build-tsan:
 	@.ci/install-deps build test
 	@.ci/build $(BUILD)-tsan -DLH_WERROR=ON -DLH_BENCH=OFF -DLH_SANITIZE=thread
-	@.ci/ctest $(BUILD)-tsan $(ctest_words)
 
 soak: ## the fault world: half an hour of recorded seeds, then others until stopped (SOAK_ARGS: more for test_world, for instance '--first 5000000000000000000')
 	@.ci/install-deps build test

@@ -349,6 +349,7 @@ struct lh_bottleneck_report {
     bool device;               /* LH_BOTTLENECK_HOST: the network device, not the CPU */
     bool emulated;             /* LH_BOTTLENECK_RATE: of an emulated link */
     uint64_t policed_rate_bps; /* of a policer on the path, which drops what exceeds it; 0: none found */
+    bool processor_left;       /* LH_BOTTLENECK_HOST: of this process, beside its workers and caller */
 };
 LH_API int lh_connection_bottleneck(struct lh_connection *connection, struct lh_bottleneck_report *report);
 /* Returns the name in LH_BOTTLENECKS, "path": a literal. */

@@ -294,9 +294,10 @@ char *lh_bottleneck_words(const struct lh_bottleneck_report *report, char *out, 
         format_receiver(report, out, size);
         break;
     case LH_BOTTLENECK_HOST:
-        snprintf(out, size, "%s",
-                 report->device ? "this host's network device (its queue is full)"
-                                : "this host's CPU (use --channels and --workers)");
+        snprintf(out, size, "this host's %s",
+                 report->device           ? "network device (its queue is full)"
+                 : report->processor_left ? "CPU (use --channels and --workers)"
+                                          : "CPU (no processor is left for more --workers)");
         break;
     }
     return out;

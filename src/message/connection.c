@@ -390,6 +390,7 @@ static void fill_bottleneck(const struct lh_connection *c, const struct lh_conge
 {
     uint64_t pace_bps = report->rate_bps != LH_RATE_NONE ? report->rate_bps : 0;
     uint64_t link_bps = c->attr.link.rate_bps;
+    uint32_t workers = c->attr.workers != LH_NO_WORKERS ? c->attr.workers : 0;
     const struct bottleneck_facts facts = {
         .given = !report->feedback && (pace_bps != 0 || link_bps != 0),
         .at_most = report->feedback && c->attr.rate_max_bps != 0 && pace_bps >= c->attr.rate_max_bps,
@@ -416,6 +417,7 @@ static void fill_bottleneck(const struct lh_connection *c, const struct lh_conge
         .receiver_drops = report->dropped_packets,
         .coded = stats->parity_chunks_sent > 0,
         .policed_rate_bps = report->policed_rate_bps,
+        .processor_left = sdr_processors() > workers + 1, /* the caller takes one */
     };
     out->rate_best_bps = lh_max(out->rate_bps, lh_max(report->remembered_rate_bps, report->best_rate_bps));
     bottleneck_decide(&times, &facts, out);

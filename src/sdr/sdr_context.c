@@ -70,11 +70,11 @@ lh_time lh_sdr_now(struct sdr_context *context)
 
 /* A context from the outside: its creation, its end, and its rounds where the caller makes progress. */
 
-/* That this process may run on. */
-static long processors(void)
+uint32_t sdr_processors(void)
 {
     cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) ? sysconf(_SC_NPROCESSORS_ONLN) : CPU_COUNT(&set);
+    long count = sched_getaffinity(0, sizeof set, &set) ? sysconf(_SC_NPROCESSORS_ONLN) : CPU_COUNT(&set);
+    return count > 0 ? (uint32_t)count : 1;
 }
 
 static int check_attr(const struct lh_context_attr *attr)
@@ -167,7 +167,7 @@ static struct sdr_context *allocate_context(const struct lh_context_attr *attr, 
         return NULL;
     context->channels = attr->channels;
     context->link_has_rate = attr->link.rate_bps != 0;
-    bool alone = attr->spin_ns == 0 && processors() < 2; /* spinning would only delay others */
+    bool alone = attr->spin_ns == 0 && sdr_processors() < 2; /* spinning would only delay others */
     context->spin_ns = alone ? 0 : spin_ns_of(attr->spin_ns);
     context->worker_count = attr->workers == LH_SDR_NO_WORKERS ? 0 : attr->workers;
     context->turns = context->worker_count ? context->worker_count : 1;
@@ -245,9 +245,9 @@ struct sdr_context *sdr_context_create(const char *dev_name, struct sdr_dev_attr
     if (dev_attr && dev_attr->num_channels) {
         /* The SDK wants a worker a channel; more workers than CPUs that they may run on would only take
          * turns. */
-        long cpus = processors();
+        uint32_t cpus = sdr_processors();
         attr.channels = dev_attr->num_channels;
-        attr.workers = cpus > 0 && (uint32_t)cpus < attr.channels ? (uint32_t)cpus : attr.channels;
+        attr.workers = cpus < attr.channels ? cpus : attr.channels;
     }
     struct sdr_context *context;
     return create_context(dev_name, &attr, dev_attr ? dev_attr->log_max_qps : 0, &context) ? NULL : context;

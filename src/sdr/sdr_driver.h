@@ -126,6 +126,8 @@ uint64_t sdr_qp_send_unsent_bytes(struct sdr_qp *qp);
 /* The counters themselves. Those that the SDR layer counts, too (bad_control), are counted by the step, or by
  * an atomic addition. */
 struct lh_stats *sdr_qp_stats(struct sdr_qp *qp);
+/* Processors that this process may run on. */
+uint32_t sdr_processors(void);
 /* Counters of lh_sdr_stats(), without its cost: no lock, no system call. */
 uint64_t sdr_qp_rx_bytes(const struct sdr_qp *qp);
 uint64_t sdr_qp_rx_packets(const struct sdr_qp *qp);

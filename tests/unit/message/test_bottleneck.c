@@ -250,6 +250,8 @@ static void this_host(void **state)
     (void)state;
     times.cpu_ns = 10;
     times.device_ns = 9;
+    expect(LH_BOTTLENECK_HOST, "this host's CPU (no processor is left for more --workers)");
+    bottleneck_report.processor_left = true;
     expect(LH_BOTTLENECK_HOST, "this host's CPU (use --channels and --workers)");
     times.device_ns = 11;
     expect(LH_BOTTLENECK_HOST, "this host's network device (its queue is full)");

@@ -385,9 +385,10 @@ static void send_messages(struct hybrid_sender *sender, const struct lh_sender_v
 static lh_time next_expiry(const struct hybrid_sender *sender, const struct sr_timing *timing, lh_time now)
 {
     lh_time next = sr_probe_expiry(&sender->probe, timing);
+    lh_time ready = sr_backoff_expiry(&sender->backoff, timing);
     bool repairs = sender->ledger.lost > 0 || sender->groups.work_from < sender->layout.groups;
-    if (repairs && sr_backoff_expiry(&sender->backoff, timing) > now)
-        next = lh_earlier(next, sr_backoff_expiry(&sender->backoff, timing));
+    if (repairs && ready > now)
+        next = lh_earlier(next, ready);
     next = lh_earlier(next, sr_marker_cover_expiry(&sender->marker, timing));
     return lh_earlier(next, sr_marker_repeat_expiry(&sender->marker));
 }

@@ -247,8 +247,9 @@ static void nack_timers(struct sr_sender *sender, const struct sr_timing *timing
 static lh_time next_expiry(const struct sr_sender *sender, const struct sr_timing *timing, lh_time now)
 {
     lh_time next = sr_probe_expiry(&sender->probe, timing);
-    if (sender->ledger.lost > 0 && sr_backoff_expiry(&sender->backoff, timing) > now)
-        next = lh_earlier(next, sr_backoff_expiry(&sender->backoff, timing));
+    lh_time ready = sr_backoff_expiry(&sender->backoff, timing);
+    if (sender->ledger.lost > 0 && ready > now)
+        next = lh_earlier(next, ready);
     if (!sender->nack)
         return lh_earlier(next, sr_rto_expiry(&sender->rto, timing));
     next = lh_earlier(next, sr_marker_cover_expiry(&sender->marker, timing));

@@ -33,6 +33,9 @@ void sdr_context_round(struct sdr_context *context, uint32_t index, uint32_t cou
 int sdr_context_open(const char *device, const struct lh_context_attr *attr, uint32_t qps_log,
                      struct sdr_context **context);
 
+/* Processors that this process may run on; 1 where the system does not say. */
+uint32_t sdr_processors(void);
+
 struct store;
 /* What its QPs take memory from while they are used. */
 struct store *sdr_context_store(struct sdr_context *context);
@@ -126,8 +129,6 @@ uint64_t sdr_qp_send_unsent_bytes(struct sdr_qp *qp);
 /* The counters themselves. Those that the SDR layer counts, too (bad_control), are counted by the step, or by
  * an atomic addition. */
 struct lh_stats *sdr_qp_stats(struct sdr_qp *qp);
-/* Processors that this process may run on. */
-uint32_t sdr_processors(void);
 /* Counters of lh_sdr_stats(), without its cost: no lock, no system call. */
 uint64_t sdr_qp_rx_bytes(const struct sdr_qp *qp);
 uint64_t sdr_qp_rx_packets(const struct sdr_qp *qp);

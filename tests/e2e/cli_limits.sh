@@ -6,12 +6,17 @@
 
 start server perf --server --listen '[::1]:0'
 
+# measure ARGUMENT...: leaves perf.out and limits.json.
+measure() {
+    "$LONGHAUL" perf "$where" --warmup 0 --json "$work/limits.json" "$@" \
+        >"$work/perf.out" 2>"$work/perf.err" || fail "perf $* failed"
+}
+
 # limited NAME WORDS ARGUMENT...: a measurement ends with that cause.
 limited() {
     local name=$1 words=$2
     shift 2
-    "$LONGHAUL" perf "$where" --warmup 0 --json "$work/limits.json" "$@" \
-        >"$work/perf.out" 2>"$work/perf.err" || fail "perf $* failed"
+    measure "$@"
     python3 -c 'import json, sys; sys.exit(json.load(open(sys.argv[1]))["limited_by"] != sys.argv[2])' \
         "$work/limits.json" "$name" || fail "perf $*: $(grep limited_by "$work/limits.json")"
     expect_line "$work/perf.out" "limited by: $words"
@@ -35,8 +40,7 @@ helps() {
     before=$(goodput)
     [ -n "$options" ] || fail "no advice: $(cat "$work/perf.out")"
     # shellcheck disable=SC2086  # options and their values
-    "$LONGHAUL" perf "$where" --warmup 0 --json "$work/limits.json" "$@" $options \
-        >"$work/perf.out" 2>"$work/perf.err" || fail "perf $* $options failed"
+    measure "$@" $options
     [ "$(goodput)" -gt $((before * 3 / 2)) ] || fail "$options does not help: $before bit/s, then $(goodput)"
 }
 

@@ -25,7 +25,7 @@ struct roce_vector {
 extern const struct roce_vector roce_vectors[ROCE_VECTORS];
 
 /* Enough for a packet of any MTU. */
-#define ROCE_PACKET_MAX 8960
+#define ROCE_PACKET_MAX (ROCE_PAYLOAD_MAX + 64)
 
 /* Builds the packet that the header, with its payload and length, asks for; returns its size. */
 size_t roce_build(const struct icrc_flow *flow, const struct roce_packet *packet, uint16_t ip_id,

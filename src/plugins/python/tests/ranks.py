@@ -1,4 +1,7 @@
-"""Runs a function in several processes, one a rank, and bounds their time."""
+"""Runs a function in several processes, one a rank, and bounds their time.
+
+The caller has no engine then: a fork copies no threads.
+"""
 
 import multiprocessing
 import os
@@ -29,7 +32,7 @@ def run(function, size, *arguments, dies=(), seconds=SECONDS):
 
     AssertionError: a rank failed, with its traceback, ended with a status, or did not end in time.
     """
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("fork")  # what the caller has imported is there at once
     port, children = free_port(), []
     for rank in range(size):
         mine, theirs = context.Pipe(False)

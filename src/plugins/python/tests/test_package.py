@@ -4,6 +4,7 @@ import array
 import asyncio
 import doctest
 import os
+import pickle
 import signal
 import struct
 import subprocess
@@ -71,6 +72,11 @@ class Buffers(unittest.TestCase):
         self.assertEqual(struct.unpack("d", _native.ffi.buffer(buffer.address, 8)[:]), (2.0,))
         with self.assertRaisesRegex(BufferError, "not contiguous"):
             _native.Buffer(Exported(numpy.zeros((4, 4))[:, 1:3]), False)
+
+    def test_errors_reach_other_processes(self):
+        error = pickle.loads(pickle.dumps(longhaul.RankFailed(10, "rank 3 has failed", 3)))
+        self.assertEqual((type(error), error.name, error.rank), (longhaul.RankFailed, "LH_EPEER", 3))
+        self.assertEqual(str(error), "rank 3 has failed")
 
     def test_settings_name_the_known_ones(self):
         with self.assertRaisesRegex(TypeError, "colour: unknown setting .known:.*rate_bps"):

@@ -28,19 +28,25 @@ Finish = Callable[[], None]
 
 class Work(dist.Work):
     """An operation: pending until _end(). Its future completes by itself, whether or not anything refers to
-    the work.
+    the work. missing_bytes: of an operation that has ended, what a group with the reliability `bounded` did
+    without.
     """
+
+    missing_bytes = 0
 
     def __init__(self, outputs: list[torch.Tensor], pending: bool) -> None:
         super().__init__()
         self._outputs = outputs
         self._error: BaseException | None = None
+        self._on_error: Callable[[BaseException], None] | None = None
         self._source = -1
         self._ended = threading.Event() if pending else None
         self._future: Future[Any] | None = Future() if pending else None
 
     def _end(self, error: BaseException | None = None) -> None:
-        self._error = error
+        self._error = error  # before the next is read: see tell_error()
+        if error is not None and self._on_error is not None:
+            self._on_error(error)
         ended, future = self._ended, self._future
         assert ended is not None and future is not None
         ended.set()
@@ -48,6 +54,12 @@ class Work(dist.Work):
             future.set_result(self._outputs)
         else:
             future.set_exception(error)
+
+    def tell_error(self, on_error: Callable[[BaseException], None]) -> None:
+        """Calls on_error(error) before a wait() raises it; perhaps twice."""
+        self._on_error = on_error
+        if self._error is not None:
+            on_error(self._error)
 
     def wait(self, timeout: datetime.timedelta | None = None) -> bool:
         """Waits for the end. timeout: zero, the default: without limit, as the group's timeout ends the

@@ -30,11 +30,12 @@ import torch
 import torch.distributed as dist
 
 from longhaul._native import Canceled, LonghaulError, check, failure, ffi, lib, nanoseconds, text
+from longhaul._torch_bounded import BoundedHook, BoundedStep, reliability_of
 from longhaul._torch_messages import Messages
 from longhaul._torch_works import Exchange, Finish, Work, enter, finish_work, groups, leave, own_device
 from longhaul.group import Group
 
-__all__ = ["Options", "ProcessGroupLonghaul", "register"]
+__all__ = ["BoundedHook", "BoundedStep", "Options", "ProcessGroupLonghaul", "bounded_hook", "register"]
 
 Tensors = Sequence[torch.Tensor]
 
@@ -205,7 +206,7 @@ class ProcessGroupLonghaul(_Base):
         self._names = {"name": "", "desc": ""}
         self._process = os.getpid()
         self._start_lock = threading.Lock()
-        self._pending: dict[Work, Any] = {}
+        self._pending: dict[Work, Any] = {}  # None: the operation has ended, and is freed
         self._mail: Messages | None = None
         self._mail_lock = threading.Lock()
         self._closed: LonghaulError | None = None
@@ -275,8 +276,8 @@ class ProcessGroupLonghaul(_Base):
             self._closed = Canceled(lib.LH_ECANCELED, "process group: closed (create another)")
             pending = list(self._pending.items())
             if cancel:
-                for work, handle in pending:
-                    if work in self._pending:
+                for _, handle in pending:
+                    if handle is not None:
                         lib.lh_collective_cancel(handle)
         for work, _ in pending:
             assert work._ended is not None
@@ -333,6 +334,7 @@ class ProcessGroupLonghaul(_Base):
         lib.lh_collective_free(handle)
         if result.error:
             raise _result_error(result)
+        work.missing_bytes = result.missing_bytes
         if finish is not None:
             with torch.no_grad():
                 finish()
@@ -342,9 +344,11 @@ class ProcessGroupLonghaul(_Base):
         """In the thread of the endpoint: the operation has ended."""
         with self._start_lock:
             handle = self._pending[work]
+            self._pending[work] = None
             result = ffi.new("struct lh_collective_result *")
             lib.lh_collective_wait(handle, lib.LH_TIME_NEVER, result)
             lib.lh_collective_free(handle)
+        work.missing_bytes = result.missing_bytes
         finish_work(work, _result_error(result) if result.error else None, finish)
         with self._start_lock:
             del self._pending[work]
@@ -756,6 +760,37 @@ def _create(opts: Any, backend_options: Any = None) -> ProcessGroupLonghaul:
     if backend_options is not None and not isinstance(backend_options, Options):
         raise TypeError(f"pg_options: {type(backend_options).__name__}, expected longhaul.torch.Options")
     return ProcessGroupLonghaul(opts.store, opts.group_rank, opts.group_size, opts.timeout, backend_options)
+
+
+def bounded_hook(
+    deadline: float | str | None = "auto",
+    code: str | None = None,
+    ranks: Sequence[int] | None = None,
+    options: Options | None = None,
+) -> BoundedHook:
+    """Makes a communication hook of DDP that averages gradients by a deadline, with what has arrived.
+
+        hook = longhaul.torch.bounded_hook()            # all ranks call it, after init_process_group()
+        model.register_comm_hook(None, hook)
+        ...
+        hook.steps[-1].missing_share                    # of the last backward pass
+
+    deadline: seconds from the all-reduce of a bucket; "auto": learned from earlier ones; None: none, an
+    all-reduce ends when no more data is expected. code: parity, "mds,k=32,m=2". ranks: as of new_group(), of
+    which the hook makes one. options: of this group; with a `site`, only paths to other sites are bounded.
+
+    Gradients are encoded (Hadamard), so lost data are spread over a tensor, and a sum that lacks contributions
+    is scaled. Where data is missing, ranks may get different averages, and replicas drift apart: average the
+    parameters now and then (torch.distributed.algorithms.model_averaging.averagers.PeriodicModelAverager).
+    ValueError: deadline or code is invalid.
+    """
+    chosen = options or Options()
+    bounded = {"reliability": reliability_of(deadline, code)}
+    if chosen.site is None:
+        chosen = dataclasses.replace(chosen, attr={**(chosen.attr or {}), **bounded})
+    else:
+        chosen = dataclasses.replace(chosen, attr_across={**(chosen.attr_across or {}), **bounded})
+    return BoundedHook(dist.new_group(ranks, backend="longhaul", pg_options=chosen))
 
 
 def register() -> None:

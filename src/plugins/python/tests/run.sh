@@ -2,6 +2,8 @@
 # Tests the Python package as users get it: pip installs it into an empty virtual environment.
 #   run.sh package    builds and installs it, runs test_package.py, checks that uninstalling leaves no file
 #   run.sh torch      the same environment, with torch: test_torch.py
+#   run.sh torchft    and with torchft: test_torchft.py
+#   run.sh training   torchft's own tests of its Manager, LocalSGD and DiLoCo
 # Skipped, with the reason, where python3, a package index or torch is missing. LH_OWN_NETWORK: a command that
 # runs the tests in a network of their own.
 set -u
@@ -58,8 +60,19 @@ torch)
     "$python" -c 'import longhaul' 2>/dev/null || install_package
     own_network "$python" test_torch.py
     ;;
+torchft | training)
+    fetch cffi "$torch" numpy torchft==0.2.0 parameterized expecttest
+    "$python" -c 'import longhaul' 2>/dev/null || install_package
+    words=()
+    [ "$1" = torchft ] || words=(training)
+    own_network "$python" test_torchft.py ${words[@]+"${words[@]}"} 2>"$build/python-$1.log" || {
+        grep -E '^(ERROR|FAIL): |Error|^Ran' "$build/python-$1.log" | tail -n 50 # torchft logs a lot
+        exit 1
+    }
+    grep -E '^Ran|^OK' "$build/python-$1.log"
+    ;;
 *)
-    echo "usage: run.sh package|torch" >&2
+    echo "usage: run.sh package|torch|torchft|training" >&2
     exit 2
     ;;
 esac

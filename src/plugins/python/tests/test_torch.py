@@ -335,6 +335,37 @@ def training(rank, size, port, backend, steps):
     return losses
 
 
+def bounded(rank, size, port, link, steps):
+    """Losses of a small model whose gradients may miss data; what they missed; how far replicas drifted."""
+    enter(rank, size, port)
+    torch.manual_seed(1)
+    model = torch.nn.Sequential(torch.nn.Linear(20, 400), torch.nn.ReLU(), torch.nn.Linear(400, 2))
+    model = torch.nn.parallel.DistributedDataParallel(model)
+    options = longhaul.torch.Options(attr={"link": link} if link else None)
+    hook = longhaul.torch.bounded_hook(deadline=5.0, options=options)
+    model.register_comm_hook(None, hook)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    generator = torch.Generator().manual_seed(10 + rank)
+    losses = []
+    for _ in range(steps):
+        data = torch.randn(32, 20, generator=generator)
+        loss = torch.nn.functional.cross_entropy(model(data), (data.sum(1) > 0).long())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert len(hook.steps) == steps
+    mine = torch.cat([p.detach().reshape(-1) for p in model.parameters()])
+    mean = mine.clone()
+    dist.all_reduce(mean, dist.ReduceOp.AVG)
+    drift = (mine - mean).norm() / mean.norm()
+    missing = sum(step.missing_bytes for step in hook.steps)
+    assert all(step.bytes == 4 * mine.numel() for step in hook.steps)
+    del model
+    dist.destroy_process_group()
+    return losses, missing, drift.item()
+
+
 def sharded(rank, size, port, backend, steps):
     """Losses of a model under FSDP2."""
     enter(rank, size, port, backend)
@@ -481,6 +512,22 @@ print("done")
 
 
 class Torch(unittest.TestCase):
+    def test_bounded_gradients(self):
+        steps = 60
+        plain = ranks.run(bounded, 2, None, steps)
+        lossy = ranks.run(bounded, 2, "loss=5e-2,seed=3", steps)
+        for losses, missing, drift in plain:
+            self.assertEqual(missing, 0)
+            self.assertEqual(drift, 0)
+            self.assertLess(sum(losses[-10:]), 0.6 * sum(losses[:10]))
+        for losses, missing, drift in lossy:
+            self.assertGreater(missing, 0)
+            self.assertLess(drift, 0.5)
+            self.assertLess(sum(losses[-10:]), 0.6 * sum(losses[:10]))
+        for invalid in ("soon", 0, -1.0):
+            with self.assertRaisesRegex(ValueError, "deadline"):
+                longhaul.torch.bounded_hook(invalid)
+
     def test_reductions_of_every_type(self):
         refused = ranks.run(reductions, 2)[0]
         floats = ("float32", "float64", "float16", "bfloat16", "complex64", "complex128")

@@ -174,8 +174,7 @@ static const struct prior priors[] = {{"ec:mds", KNOWN_CHUNKS}, {"hybrid", 32 * 
 #define PRIORS         (sizeof priors / sizeof *priors)
 #define PRIOR_OVERHEAD 0.25 /* maximum */
 #define PRIOR_RATE_BPS 1e9  /* before it is measured: the message of a short path is long soon */
-/* Decided ahead before the rate is measured, if the path does not hold more: parity for all of it is the most
- * that the prior costs. */
+/* Decided ahead before the rate is measured, if the path does not hold more: the prior costs its parity. */
 #define AHEAD_BYTES_UNKNOWN ((uint64_t)4 << 20)
 /* A message of so many bytes is short before the round trip is measured. */
 #define SHORT_BYTES_UNKNOWN ((uint64_t)1 << 20)

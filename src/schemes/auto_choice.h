@@ -101,8 +101,8 @@ void auto_choice_init(struct auto_choice *choice, const struct auto_setup *setup
 /* Each size of a choice with the same setup has its candidate again, and is planned for when it is asked. */
 void auto_choice_recall(struct auto_choice *choice, const struct auto_kept *kept);
 void auto_choice_keep(const struct auto_choice *choice, struct auto_kept *kept);
-/* What a message of that many bytes comes by: a candidate, or AUTO_CHOICE_NONE, where no size is known. Starts
- * a job when that is to be found out. */
+/* What a message of that many bytes comes by, a candidate; AUTO_CHOICE_NONE: no size is known. Starts a job
+ * when that is to be found out. */
 #define AUTO_CHOICE_NONE UINT32_MAX
 uint32_t auto_choice_get(struct auto_choice *choice, uint64_t message_bytes, const struct auto_path *path);
 /* Weighs one candidate. Whether there are more. */

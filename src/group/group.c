@@ -16,7 +16,6 @@
 #include "base/error.h"
 #include "collective/operation_progress.h"
 #include "group/agreement.h"
-#include "group/early_messages.h"
 #include "group/group_link.h"
 #include "group/group_messages.h"
 #include "group/group_paths.h"

@@ -14,11 +14,9 @@
 
 #include "collective/operation_progress.h"
 #include "group/agreement.h"
-#include "group/early_messages.h"
 #include "group/group_link.h"
 #include "group/group_operation.h"
 #include "group/group_paths.h"
-#include "group/group.h"
 
 struct mesh {
     pthread_mutex_t lock;   /* of all of it, its groups and operations; taken before any of a connection */

@@ -16,6 +16,7 @@
 #ifndef LH_GROUP_GROUP_LINK_H
 #define LH_GROUP_GROUP_LINK_H
 
+#include <longhaul/collective.h>
 #include <longhaul/connection.h>
 #include <longhaul/queue.h>
 
@@ -176,6 +177,31 @@ void link_on_piece(struct link *link, const struct tag *tag, size_t bytes, lh_ti
 /* Whether buffers of a lane are so few that a message should be copied elsewhere, and its buffer posted
  * again. */
 bool link_is_short(const struct link *link, enum lane lane);
+
+/* ---- members --------------------------------------------------------------------------------------- */
+
+/* The ranks of a group, as its parts know them. */
+struct members {
+    uint32_t id; /* of the group, in tags */
+    uint32_t rank;
+    uint32_t size;
+    uint32_t *of_mesh;  /* by rank: the rank of the mesh */
+    struct link *links; /* of the mesh, by its ranks; that of this rank is not used */
+};
+
+static inline struct link *member_link(const struct members *members, uint32_t rank)
+{
+    return &members->links[members->of_mesh[rank]];
+}
+
+/* The member of a rank of the mesh; LH_NO_RANK: none. */
+static inline uint32_t member_of_mesh(const struct members *members, uint32_t mesh_rank)
+{
+    for (uint32_t r = 0; r < members->size; r++)
+        if (members->of_mesh[r] == mesh_rank)
+            return r;
+    return LH_NO_RANK;
+}
 
 /* ---- early messages -------------------------------------------------------------------------------- */
 

@@ -17,11 +17,7 @@
 
 /* ---- operation create ------------------------------------------------------------------------------ */
 
-/*
- * Makes operations, and gives back their memory; op_create() is in operation.h.
- *
- * Makes operations: what a rank sends and receives, and the memory for that.
- */
+/* Makes operations: what a rank sends and receives, and the memory for that. */
 
 /* ---- arrays ------------------------------------------------------------------------------------------ */
 

@@ -13,9 +13,9 @@
 #include <longhaul/types.h>
 
 #include "control/message_control.h"
+#include "message/attributes.h"
 #include "message/parity_coding.h"
 #include "message/receive_buffer.h"
-#include "message/scheme_choice.h"
 #include "model/arrival_model.h"
 #include "schemes/auto_choice.h"
 #include "schemes/scheme_table.h"

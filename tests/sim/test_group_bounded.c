@@ -432,9 +432,9 @@ static void test_catches_up(void **state)
         assert_int_equal(lh_collective_test(runs[i].ops[0], &runs[i].results[0]), 1);
         assert_int_equal(runs[i].results[0].error, 0);
         if (i == RUNS / 2)
-            full = group_link(world.groups[2], 0)->kept_bytes;
+            full = member_link(&world.groups[2]->members, 0)->kept_bytes;
     }
-    assert_true(group_link(world.groups[2], 0)->kept_bytes - full < RUNS / 2 * 600);
+    assert_true(member_link(&world.groups[2]->members, 0)->kept_bytes - full < RUNS / 2 * 600);
     lh_time begun = group_world_now(&world);
     for (uint32_t i = 0; i < RUNS; i++) {
         start(&runs[i], &world, 2);
@@ -572,7 +572,7 @@ static void test_rounds(void **state)
         release(&run, 3);
     }
     for (uint32_t r = 0; r < 3; r++) {
-        lh_timeout_state(world.groups[r]->timeouts[COLLECTIVE_ALLREDUCE], &states[r]);
+        lh_timeout_state(world.groups[r]->operations.timeouts[COLLECTIVE_ALLREDUCE], &states[r]);
         assert_int_equal(states[r].round, 4);
     }
     group_world_close(&world);
@@ -646,7 +646,7 @@ static void test_overflow(void **state)
     open_world(&world, 2, LINK, "bounded:deadline=60ms", NULL);
     fill(&run, 2);
     start(&run, &world, 0);
-    struct link *link = group_link(world.groups[0], 1);
+    struct link *link = member_link(&world.groups[0]->members, 1);
     const uint32_t many = 1u << 20;
     link->lanes[LANE_SMALL].unacknowledged += many;
     link->backlog_bytes = (size_t)16 << 20;

@@ -10,8 +10,8 @@
 #include <longhaul/units.h>
 
 #include "base/units.h"
+#include "message/attributes.h"
 #include "message/tx_state.h"
-#include "message/scheme_choice.h"
 #include "wire/roce_packet.h"
 
 /* ---- bottleneck ------------------------------------------------------------------------------------ */

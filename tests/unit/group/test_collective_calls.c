@@ -1,5 +1,5 @@
 /*
- * test_group_arguments.c - calls of groups and collectives without a pointer that they need, or with buffers
+ * test_collective_calls.c - calls of groups and collectives without a pointer that they need, or with buffers
  * that overlap: refused by the argument's name; the other rank waits for the call that follows.
  *
  * SPDX-License-Identifier: BSD-3-Clause

@@ -15,6 +15,7 @@
 
 #include <longhaul/collective.h>
 
+#include "group/group.h"
 #include "support/group_world.h"
 #include "support/rank_threads.h"
 #include "support/sim_engines.h"
@@ -181,6 +182,7 @@ static void change_cards(struct rank_thread *thread)
         {3, -LH_EVERSION, "group: rank 1 has another release (use one)"},
         {7, -LH_EHANDSHAKE, "group: size 2 at rank"},
         {15, -LH_EHANDSHAKE, "group: block_bytes 262144 at rank"},
+        {CREATE_CARD_BYTES - 1, -LH_EVERSION, "group: rank 1 has another release (use one)"},
     };
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
         const struct broken_exchange broken = {.at = changes[i].at, .change = 1};
@@ -195,10 +197,38 @@ static void cards_that_differ(void **state)
     rank_threads_run(2, change_cards);
 }
 
+/* Ranks above 0 do not come to the group: what rank 0 reports. */
+static void be_missing(struct rank_thread *thread)
+{
+    struct broken_exchange broken = {.thread = thread, .fails_at = 3, .error = -LH_EPEER};
+    struct lh_group_attr attr = attr_of(thread);
+    struct lh_group *group = NULL;
+    attr.timeout_ns = 50 * LH_NS_PER_MS;
+    if (thread->rank > 0) {
+        attr.exchange = exchange_broken;
+        attr.exchange_context = &broken;
+    }
+    int error = lh_group_create(&attr, &group);
+    assert_null(group);
+    assert_int_equal(error, thread->rank > 0 ? -LH_EPEER : -LH_ETIMEDOUT);
+    if (thread->rank == 0)
+        assert_string_equal(lh_last_error(),
+                            thread->size == 2
+                                ? "group of 2: no packets from rank 1 (start it, or let UDP pass)"
+                                : "group of 3: no packets from ranks 1, 2 (start them, or let UDP pass)");
+}
+
+static void ranks_that_are_missing(void **state)
+{
+    (void)state;
+    rank_threads_run(2, be_missing);
+    rank_threads_run(3, be_missing);
+}
+
 /* ---- splitting --------------------------------------------------------------------------------------- */
 
 /* Colors, and keys that reverse the order; equal keys keep it; who has no color has no group. */
-static void split(struct rank_thread *thread)
+static void split_all(struct rank_thread *thread)
 {
     static const uint32_t reversed[RANKS] = {3, 2, 1, 0}, colors[RANKS] = {7, 9, 7, 9};
     struct lh_group *group = create(thread), *all, *half, *some, *again;
@@ -235,7 +265,48 @@ static void split(struct rank_thread *thread)
 static void groups_are_split(void **state)
 {
     (void)state;
-    rank_threads_run(RANKS, split);
+    rank_threads_run(RANKS, split_all);
+}
+
+static void compare_paths(struct lh_group *group, uint32_t from, uint32_t to, struct lh_group *part,
+                          uint32_t part_from, uint32_t part_to)
+{
+    struct lh_group_path wanted, path;
+    sim_engines_must(lh_group_path(group, from, to, &wanted), "lh_group_path");
+    sim_engines_must(lh_group_path(part, part_from, part_to, &path), "lh_group_path");
+    assert_true(wanted.rtt_ns > 0 && wanted.rtt_ns == path.rtt_ns);
+    assert_true(wanted.rate_bps == path.rate_bps);
+}
+
+/* Groups that are made of a group that was measured know its paths, by the numbers that ranks have in them. */
+static void measure(struct rank_thread *thread)
+{
+    struct lh_group_attr attr = attr_of(thread);
+    struct lh_group *group, *reversed, *odd;
+    const uint32_t rank = thread->rank, last = thread->size - 1;
+    attr.block_bytes = 4096; /* short bursts */
+    sim_engines_must(lh_group_create(&attr, &group), "lh_group_create");
+    sim_engines_must(lh_group_measure(group), "lh_group_measure");
+    sim_engines_must(lh_group_split(group, 0, last - rank, &reversed), "lh_group_split");
+    sim_engines_must(lh_group_split(group, rank == 1 ? LH_GROUP_NO_COLOR : 0, 0, &odd), "lh_group_split");
+    for (uint32_t from = 0; from <= last; from++)
+        for (uint32_t to = 0; to <= last; to++)
+            if (from != to)
+                compare_paths(group, from, to, reversed, last - from, last - to);
+    if (odd) {
+        compare_paths(group, 0, 2, odd, 0, 1);
+        compare_paths(group, 2, 0, odd, 1, 0);
+    }
+    rank_threads_meet(thread);
+    sim_engines_must(lh_group_destroy(odd), "lh_group_destroy");
+    sim_engines_must(lh_group_destroy(reversed), "lh_group_destroy");
+    sim_engines_must(lh_group_destroy(group), "lh_group_destroy");
+}
+
+static void parts_know_the_paths(void **state)
+{
+    (void)state;
+    rank_threads_run(3, measure);
 }
 
 /* Nobody would make progress; who is alone needs none. */
@@ -280,7 +351,7 @@ static bool is_of_failed(int error)
 }
 
 /* Rank 1 leaves: the others have a group without it, in their order. */
-static void leave(struct rank_thread *thread)
+static void leave_one(struct rank_thread *thread)
 {
     struct lh_group *group = create(thread), *same, *smaller;
     uint32_t rank = thread->rank;
@@ -320,7 +391,7 @@ static void leave(struct rank_thread *thread)
 static void groups_are_shrunk(void **state)
 {
     (void)state;
-    rank_threads_run(RANKS, leave);
+    rank_threads_run(RANKS, leave_one);
 }
 
 /* ---- what can be asked ------------------------------------------------------------------------------- */
@@ -362,7 +433,8 @@ int main(void)
         cmocka_unit_test(attributes_are_checked), cmocka_unit_test(an_exchange_that_fails),
         cmocka_unit_test(cards_that_differ),      cmocka_unit_test(groups_are_split),
         cmocka_unit_test(without_workers),        cmocka_unit_test(groups_are_shrunk),
-        cmocka_unit_test(a_group_is_asked),
+        cmocka_unit_test(a_group_is_asked),       cmocka_unit_test(ranks_that_are_missing),
+        cmocka_unit_test(parts_know_the_paths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

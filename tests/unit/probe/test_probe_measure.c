@@ -73,7 +73,8 @@ static bool is_share(double share, uint64_t part, uint64_t whole)
 /* The best and the worst flow lost them together, each of what it had sent. */
 static void check_flows(const struct lh_probe_result *result, uint64_t lost)
 {
-    const uint64_t first = TRIALS * SIZES * (PACKETS / FLOWS + 1), second = TRIALS * SIZES * (PACKETS / FLOWS);
+    const uint64_t first = TRIALS * SIZES * (PACKETS / FLOWS + 1),
+                   second = TRIALS * SIZES * (PACKETS / FLOWS);
     bool found = false;
     for (uint64_t of_first = 0; of_first <= lost; of_first++)
         found |= (is_share(result->flow_loss_low, of_first, first) &&
@@ -239,8 +240,10 @@ static void sizes_are_checked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_path_that_loses),  cmocka_unit_test(a_path_that_does_nothing),
-        cmocka_unit_test(orders_are_checked), cmocka_unit_test(sizes_are_checked),
+        cmocka_unit_test(a_path_that_loses),
+        cmocka_unit_test(a_path_that_does_nothing),
+        cmocka_unit_test(orders_are_checked),
+        cmocka_unit_test(sizes_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -278,7 +278,7 @@ static void compare_paths(struct lh_group *group, uint32_t from, uint32_t to, st
     assert_true(wanted.rate_bps == path.rate_bps);
 }
 
-/* Groups that are made of a group that was measured know its paths, by the numbers that ranks have in them. */
+/* Parts of a group that was measured know its paths, by the numbers that ranks have in them. */
 static void measure(struct rank_thread *thread)
 {
     struct lh_group_attr attr = attr_of(thread);

@@ -361,8 +361,8 @@ static void the_share_that_loses_packets(void **state)
     expect_verdict(&question, (const char *[]){"0.023 % of the messages lose packets", NULL});
 }
 
-/* The shares of a mix are those of its sizes by their weights: a round trip takes 25 ms, injection of 128 MiB at
- * 400 Gbit/s 2.7 ms, of 1 GiB 21.5 ms, with headers a little more. */
+/* The shares of a mix are those of its sizes by their weights: a round trip takes 25 ms, injection of 128 MiB
+ * at 400 Gbit/s 2.7 ms, of 1 GiB 21.5 ms, with headers a little more. */
 static void the_share_of_a_round_trip(void **state)
 {
     (void)state;

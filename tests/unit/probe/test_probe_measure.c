@@ -1,6 +1,6 @@
 /*
- * test_probe_measure.c - whole probes of an emulated path on the loopback interface: what they report adds up,
- * and is what the link does; and the orders that a probe refuses.
+ * test_probe_measure.c - whole probes of an emulated path on the loopback interface: what they report adds
+ * up, and is what the link does; and the orders that a probe refuses.
  *
  * The link's fates follow from its seed, so that losses are the same in each run. How long anything takes
  * decides nothing.

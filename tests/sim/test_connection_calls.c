@@ -82,10 +82,12 @@ static void tags_are_checked(void **state)
     const struct lh_part part = {&byte, 1, NULL}, room = {&got, 1, NULL};
     struct lh_message message = {.parts = &room, .count = 1, .tag = 5};
     open_pair(&pair, false);
-    refused(lh_recvmsg(pair.ends[1], &message, &requests[1]), -LH_EINVAL, "receive with tag 0x5, ignore 0x0");
+    refused(lh_recvmsg(pair.ends[1], &message, &requests[1]), -LH_EINVAL,
+            "receive with tag 0x5, ignore 0x0");
     message.tag = 0;
     message.ignore = 1;
-    refused(lh_recvmsg(pair.ends[1], &message, &requests[1]), -LH_EINVAL, "receive with tag 0x0, ignore 0x1");
+    refused(lh_recvmsg(pair.ends[1], &message, &requests[1]), -LH_EINVAL,
+            "receive with tag 0x0, ignore 0x1");
     refused(lh_sendmsg(pair.ends[0], &message, &requests[0]), -LH_EINVAL, "send with ignore 0x1");
     message.ignore = UINT64_MAX;
     assert_int_equal(lh_recvmsg(pair.ends[1], &message, &requests[1]), 0);
@@ -240,8 +242,8 @@ static void registered_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_are_checked),   cmocka_unit_test(tags_are_checked),
-        cmocka_unit_test(queues_are_checked),  cmocka_unit_test(what_a_request_says),
+        cmocka_unit_test(parts_are_checked),          cmocka_unit_test(tags_are_checked),
+        cmocka_unit_test(queues_are_checked),         cmocka_unit_test(what_a_request_says),
         cmocka_unit_test(receives_that_are_canceled), cmocka_unit_test(registered_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

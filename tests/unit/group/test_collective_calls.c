@@ -1,7 +1,7 @@
 /*
  * test_collective_calls.c - calls of groups and collectives without a pointer that they need, with buffers
- * that overlap, or values out of range: refused by the argument's name; the other rank waits for the call that
- * follows. And what results say of operations that were done, canceled or late.
+ * that overlap, or values out of range: refused by the argument's name; the other rank waits for the call
+ * that follows. And what results say of operations that were done, canceled or late.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -1,7 +1,7 @@
 /*
  * test_qp_setup.c - QPs that are created with and without defaults, and peers that they refuse.
  *
- * The network is a simulated one; nothing is sent over it.
+ * Nothing is sent over a network; it is a simulated one, or loopback.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -20,6 +20,7 @@
 #include "netsim/fabric/sim_packets.h"
 #include "sdr/sdr_driver.h"
 #include "wire/qp_info.h"
+#include "wire/wire_numbers.h"
 
 /* ---- defaults are printed ---------------------------------------------------------------------------- */
 
@@ -218,6 +219,92 @@ static void damaged_information_is_refused(void **state)
     sim_world_destroy(world);
 }
 
+/* ---- what a peer is told, and what is preset --------------------------------------------------------- */
+
+static struct qp_info told_by(const struct side *side)
+{
+    uint8_t blob[QP_INFO_BYTES_MAX];
+    struct qp_info info;
+    size_t bytes;
+    get_info(side, blob);
+    assert_int_equal(sdr_qp_info_size_get(side->qp, &bytes), SDR_SUCCESS);
+    assert_int_equal(qp_info_decode(blob, bytes, &info), 0);
+    return info;
+}
+
+static void a_peer_is_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *congestion;
+        bool wants_feedback;
+        uint8_t credits;
+    } cases[] = {{"fixed", false, 0}, {"bbr", true, 0}, {"eqds", true, WIRE_EQDS}};
+    struct sim_world *world = sim_world_create("setup", 1, NULL);
+    uint32_t tokens[3];
+    for (size_t i = 0; i < 3; i++) {
+        const struct sdr_qp_attr attr = {.max_log_num_msgs = 3, .send_enable = i != 0, .recv_enable = 1};
+        const struct lh_qp_attr more = {.mtu_bytes = 2048,
+                                        .slot_bytes = 100000,
+                                        .chunk_bytes = 8192,
+                                        .generations = 2,
+                                        .immediate_message_bits = 9,
+                                        .immediate_fragment_bits = 8,
+                                        .congestion = cases[i].congestion};
+        struct side side = open_side(0, 3, &attr, &more);
+        const struct qp_info info = told_by(&side);
+        assert_int_equal(info.mtu_bytes, 2048);
+        assert_int_equal(info.chunk_bytes, 8192);
+        assert_int_equal(info.slots, 8);
+        assert_int_equal(info.slot_bytes, 100000);
+        assert_int_equal(info.immediate_message_bits, 9);
+        assert_int_equal(info.immediate_fragment_bits, 8);
+        assert_int_equal(info.send_enable, i != 0);
+        assert_int_equal(info.recv_enable, 1);
+        assert_int_equal(info.wants_feedback, cases[i].wants_feedback);
+        assert_int_equal(info.credits, cases[i].credits);
+        assert_int_equal(info.endpoint.fabric, QP_INFO_SIM);
+        assert_int_equal(info.endpoint.channels, 3);
+        assert_int_equal(info.endpoint.generations, 2);
+        assert_int_not_equal(info.token, 0);
+        tokens[i] = info.token;
+        close_side(&side);
+    }
+    assert_true(tokens[0] != tokens[1] && tokens[1] != tokens[2]); /* at one address */
+    sim_world_destroy(world);
+}
+
+/* "fixed" where a rate was given, to the QP or to an emulated link; else one that finds it out. */
+static void which_controller_is_preset(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *wanted;
+        uint64_t rate_bps, of_link, of_context;
+        const char *asked;
+    } cases[] = {{"bbr", 0, 0, 0, NULL},         {"fixed", 1000000, 0, 0, NULL},
+                 {"fixed", 0, 1000000, 0, NULL}, {"fixed", 0, 0, 1000000, NULL},
+                 {"bbr", 1000000, 0, 0, "bbr"},  {"fixed", 0, 0, 0, "fixed"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct lh_context_attr context = {.workers = LH_SDR_NO_WORKERS,
+                                                .link.rate_bps = cases[i].of_context};
+        const struct sdr_qp_own own = {.link = {.rate_bps = cases[i].of_link,
+                                                .delay_ns = LH_NS_PER_MS}}; /* there is a link, at least */
+        struct lh_qp_attr more = small;
+        struct side side;
+        struct lh_congestion_report report;
+        more.rate_bps = cases[i].rate_bps;
+        more.congestion = cases[i].asked;
+        assert_int_equal(lh_sdr_context_create("udp:127.0.0.1", &context, &side.context), 0);
+        assert_int_equal(sdr_qp_open(side.context, &usual, &more, &own, &side.qp), 0);
+        assert_int_equal(lh_sdr_congestion(side.qp, &report), 0);
+        assert_string_equal(report.controller, cases[i].wanted);
+        if (cases[i].rate_bps)
+            assert_true(report.rate_bps == cases[i].rate_bps || report.feedback);
+        close_side(&side);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -225,6 +312,8 @@ int main(void)
         cmocka_unit_test(peers_that_differ_are_refused),
         cmocka_unit_test(a_sender_and_a_receiver),
         cmocka_unit_test(damaged_information_is_refused),
+        cmocka_unit_test(a_peer_is_told),
+        cmocka_unit_test(which_controller_is_preset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

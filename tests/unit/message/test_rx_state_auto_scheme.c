@@ -37,6 +37,19 @@ static void test_nothing_when_the_scheme_was_named(void **state)
     assert_false(auto_scheme_planning(&rx));
 }
 
+/* The scheme of the first messages, before anything is known. */
+static void test_the_first_scheme_is_reported(void **state)
+{
+    (void)state;
+    struct lh_scheme_report report;
+    auto_scheme_report(&rx, &report);
+    assert_true(report.automatic);
+    assert_string_equal(report.scheme, lh_schemes()[0]->name);
+    assert_string_equal(report.other, "");
+    assert_true(report.chunks_seen == 0 && report.plans == 0);
+    assert_true(report.rtt_ns == RTT_NS && report.expected_s == 0 && report.other_expected_s == 0);
+}
+
 static void test_nothing_is_planned_before_a_loss(void **state)
 {
     (void)state;
@@ -275,6 +288,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         RX_TEST(test_nothing_when_the_scheme_was_named),
+        cmocka_unit_test_setup_teardown(test_the_first_scheme_is_reported, begin_whole, rx_part_end),
         cmocka_unit_test_setup_teardown(test_nothing_is_planned_before_a_loss, begin_whole, rx_part_end),
         cmocka_unit_test_setup_teardown(test_memory_is_given_back, begin, rx_part_end),
         cmocka_unit_test_setup_teardown(test_without_memory_for_parity, begin, rx_part_end),

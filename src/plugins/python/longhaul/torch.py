@@ -546,20 +546,24 @@ class ProcessGroupLonghaul(_Base):
     _allgather_base = all_gather_single
 
     def allgather_coalesced(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None) -> Work:
+        """outputs[rank][i] gets inputs[i] of the rank."""
+        if len(outputs) != self._size or any(len(each) != len(inputs) for each in outputs):
+            raise ValueError(f"outputs: expected {self._size} lists of {len(inputs)} tensors")
         given = torch.cat([_bytes(each) for each in inputs])
         into = given.new_empty((self._size, given.numel()))
 
         def finish() -> None:
-            for rank in range(self._size):
-                _split_bytes([each[rank] for each in outputs], into[rank])
+            for tensors, part in zip(outputs, into):
+                _split_bytes(tensors, part)
 
         return self._allgather(given, into, opts, [t for each in outputs for t in each], finish)
 
     def all_gather_single_coalesced(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Work:
+        """outputs[i] gets inputs[i] of all ranks."""
         if len(outputs) == 1:
             return self.all_gather_single(outputs[0], inputs[0], opts)
-        parts = [[part for part in _parts_of(output, self._size)] for output in outputs]
-        work = self.allgather_coalesced(parts, inputs, opts)
+        parts = [_parts_of(output, self._size) for output in outputs]
+        work = self.allgather_coalesced(list(zip(*parts)), inputs, opts)
         work._outputs = list(outputs)
         return work
 
@@ -715,7 +719,9 @@ class ProcessGroupLonghaul(_Base):
 
 def _result_error(result: Any) -> LonghaulError:
     rank = result.failed_rank if result.failed_rank != lib.LH_NO_RANK else None
-    return failure(result.error, text(result.message), rank)
+    # "Timed out": what programs look for in the text of other backends.
+    late = "operation: Timed out " if result.error == -lib.LH_ETIMEDOUT else ""
+    return failure(result.error, late + text(result.message), rank)
 
 
 def _folded(parts: torch.Tensor, plan: _Plan) -> torch.Tensor:

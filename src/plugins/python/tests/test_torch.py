@@ -268,6 +268,13 @@ def messages(rank, size, port):
     for work in dist.batch_isend_irecv(ops):
         work.wait()
     assert got.tolist() == [float(before)] * 3
+    every = []  # all pairs at once, more than one receive pending
+    for peer in (r for r in range(size) if r != rank):
+        every.append(dist.P2POp(dist.irecv, torch.full((peer + 1, 3), -1.0), peer))
+        every.append(dist.P2POp(dist.isend, torch.full((rank + 1, 3), float(rank)), peer))
+    for work in dist.batch_isend_irecv(every):
+        work.wait()
+    assert all((each.tensor == each.peer).all() for each in every[::2])
     dist.barrier()
     work = dist.isend(torch.zeros(10), after)
     try:
@@ -510,7 +517,7 @@ class Torch(unittest.TestCase):
         ranks.run(asynchronous, 2)
 
     def test_messages(self):
-        for size in (2, 3):
+        for size in (2, 4):
             ranks.run(messages, size)
 
     def test_subgroups(self):

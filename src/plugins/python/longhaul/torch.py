@@ -205,7 +205,7 @@ class ProcessGroupLonghaul(_Base):
         self._names = {"name": "", "desc": ""}
         self._process = os.getpid()
         self._start_lock = threading.Lock()
-        self._pending: dict[Work, Any] = {}
+        self._pending: dict[Work, Any] = {}  # handle; None: it is freed, the work has yet to end
         self._mail: Messages | None = None
         self._mail_lock = threading.Lock()
         self._closed: LonghaulError | None = None
@@ -275,8 +275,8 @@ class ProcessGroupLonghaul(_Base):
             self._closed = Canceled(lib.LH_ECANCELED, "process group: closed (create another)")
             pending = list(self._pending.items())
             if cancel:
-                for work, handle in pending:
-                    if work in self._pending:
+                for _, handle in pending:
+                    if handle is not None:
                         lib.lh_collective_cancel(handle)
         for work, _ in pending:
             assert work._ended is not None
@@ -345,6 +345,7 @@ class ProcessGroupLonghaul(_Base):
             result = ffi.new("struct lh_collective_result *")
             lib.lh_collective_wait(handle, lib.LH_TIME_NEVER, result)
             lib.lh_collective_free(handle)
+            self._pending[work] = None
         finish_work(work, _result_error(result) if result.error else None, finish)
         with self._start_lock:
             del self._pending[work]

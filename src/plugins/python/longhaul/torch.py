@@ -205,6 +205,8 @@ class ProcessGroupLonghaul(_Base):
         self._names = {"name": "", "desc": ""}
         self._process = os.getpid()
         self._start_lock = threading.Lock()
+        self._idle = threading.Condition(self._start_lock)
+        self._waited: set[Any] = set()  # handles of operations for which a caller waits in the library
         self._pending: dict[Work, Any] = {}  # handle; None: it is freed, the work has yet to end
         self._mail: Messages | None = None
         self._mail_lock = threading.Lock()
@@ -275,9 +277,11 @@ class ProcessGroupLonghaul(_Base):
             self._closed = Canceled(lib.LH_ECANCELED, "process group: closed (create another)")
             pending = list(self._pending.items())
             if cancel:
-                for _, handle in pending:
+                for handle in [*self._waited, *(handle for _, handle in pending)]:
                     if handle is not None:
                         lib.lh_collective_cancel(handle)
+            while self._waited:  # by another thread; each operation has a deadline
+                self._idle.wait()
         for work, _ in pending:
             assert work._ended is not None
             work._ended.wait()
@@ -323,14 +327,20 @@ class ProcessGroupLonghaul(_Base):
             if code < 0:
                 self._endpoint.forget(number)
                 check(code)
-            if not waits:
+            if waits:
+                self._waited.add(handle)
+            else:
                 self._pending[work] = handle
         if not waits:
             self._endpoint.wake()
             return work
         result = ffi.new("struct lh_collective_result *")
         check(lib.lh_collective_wait(handle, lib.LH_TIME_NEVER, result))
-        lib.lh_collective_free(handle)
+        with self._start_lock:
+            self._waited.discard(handle)
+            lib.lh_collective_free(handle)
+            if self._closed is not None:
+                self._idle.notify()
         if result.error:
             raise _result_error(result)
         if finish is not None:

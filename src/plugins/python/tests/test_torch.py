@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 import unittest
 
@@ -456,6 +457,18 @@ def late(rank, size, port):
         work = dist.all_reduce(torch.ones(3), group=third, async_op=True)  # the other rank does not call yet
         third.abort()
         assert isinstance(work.exception(), longhaul.LonghaulError), work.exception()
+    fourth = dist.new_group()
+    if rank == 0:  # abort by another thread than the one that waits in the library
+        aborter = threading.Thread(target=lambda: (fourth_begins.wait(), fourth.abort()))
+        fourth_begins = threading.Event()
+        aborter.start()
+        fourth_begins.set()
+        try:
+            dist.barrier(group=fourth)
+            raise AssertionError("an aborted operation succeeded")
+        except longhaul.LonghaulError:
+            pass
+        aborter.join()
     dist.barrier()
     try:
         dist.all_reduce(torch.ones(3), group=third)

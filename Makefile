@@ -11,7 +11,7 @@ CTEST_ARGS ?=
 ctest_words = $(foreach word,$(CTEST_ARGS),'$(word)')
 
 .DEFAULT_GOAL := all
-.PHONY: all demo test test-slow test-vm test-asan test-tsan build-tsan soak mutation bench figures install fuzz format lint clean help
+.PHONY: all demo test test-slow test-vm test-asan test-tsan build-tsan soak mutation bench figures install wheel fuzz format lint clean help
 
 all: ## build the library, the command and the tests
 	@.ci/install-deps build test
@@ -75,6 +75,10 @@ install: ## install to PREFIX (default /usr/local), below DESTDIR when set
 	    -DCMAKE_INSTALL_PREFIX=$(PREFIX)
 	@cmake --install $(BUILD) --prefix $(PREFIX)
 	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" -eq 0 ]; then ldconfig; fi
+
+wheel: ## build/wheel: a wheel of the Python package with all libraries inside
+	@.ci/install-deps build test
+	@JOBS=$(JOBS) src/plugins/python/wheel.sh $(BUILD)/wheel
 
 fuzz: ## run each fuzz target for FUZZ_SECONDS (default 600)
 	@.ci/install-deps build test fuzz

@@ -1,0 +1,271 @@
+"""Works of torch.distributed that complete by themselves, the thread that ends them, and the ranks'
+addresses.
+"""
+
+from __future__ import annotations
+
+import atexit
+import datetime
+import ipaddress
+import itertools
+import os
+import socket
+import threading
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.futures import Future
+
+from longhaul._native import check, failure, ffi, lib
+from longhaul.connection import Engine
+
+Finish = Callable[[], None]
+
+# ---- completions -------------------------------------------------------------------------------------------
+
+
+class Work(dist.Work):
+    """An operation: pending until _end(). Its future completes by itself, whether or not anything refers to
+    the work.
+    """
+
+    def __init__(self, outputs: list[torch.Tensor], pending: bool) -> None:
+        super().__init__()
+        self._outputs = outputs
+        self._error: BaseException | None = None
+        self._source = -1
+        self._ended = threading.Event() if pending else None
+        self._future: Future[Any] | None = Future() if pending else None
+
+    def _end(self, error: BaseException | None = None) -> None:
+        self._error = error
+        ended, future = self._ended, self._future
+        assert ended is not None and future is not None
+        ended.set()
+        if error is None:
+            future.set_result(self._outputs)
+        else:
+            future.set_exception(error)
+
+    def wait(self, timeout: datetime.timedelta | None = None) -> bool:
+        """Waits for the end. timeout: zero, the default: without limit, as the group's timeout ends the
+        operation.
+        """
+        if self._ended is not None and not self._ended.is_set():
+            seconds = timeout.total_seconds() if timeout else 0.0
+            if not self._ended.wait(seconds if seconds > 0 else None):
+                raise failure(lib.LH_ETIMEDOUT, f"work: pending after {seconds} s")
+        if self._error is not None:
+            raise self._error
+        return True
+
+    def is_completed(self) -> bool:
+        return self._ended is None or self._ended.is_set()
+
+    def is_success(self) -> bool:
+        return self.is_completed() and self._error is None
+
+    def exception(self) -> Any:
+        return self._error
+
+    def get_future(self) -> Future[Any]:
+        if self._future is None:
+            self._future = Future()
+            if self._error is None:
+                self._future.set_result(self._outputs)
+            else:
+                self._future.set_exception(self._error)
+        return self._future
+
+    def result(self) -> list[torch.Tensor]:
+        return self._outputs
+
+    def synchronize(self) -> None:
+        self.wait()
+
+    def source_rank(self) -> int:
+        return self._source
+
+    def _source_rank(self) -> int:
+        return self._source
+
+
+class Endpoint:
+    """The engine of this process, its completion queue, and the thread that ends asynchronous operations.
+
+    The thread sleeps in the library while operations are pending, else on a condition. It is joined before
+    the interpreter ends: a thread that torch's C++ code finds then would abort the process.
+    """
+
+    def __init__(self, device: str) -> None:
+        self.engine = Engine(device=device)
+        handle = ffi.new("struct lh_completion_queue **")
+        check(lib.lh_completion_queue_create(self.engine._handle, 1 << 16, handle))
+        self.queue = handle[0]
+        self.users = 0  # groups
+        self._handlers: dict[int, Callable[[Any], None]] = {}
+        self._numbers = itertools.count(1)
+        self._watchers: set[Callable[[], bool]] = set()
+        self._wake = threading.Condition()
+        self._stop = self._sleeps = False
+        self._thread = threading.Thread(target=self._serve, name="longhaul", daemon=True)
+        self._thread.start()
+
+    def expect(self, handler: Callable[[Any], None]) -> int:
+        """A number for an operation; handler(entry) runs in the thread when it is done."""
+        number = next(self._numbers)
+        self._handlers[number] = handler
+        return number
+
+    def forget(self, number: int) -> None:
+        """The operation with this number has not started."""
+        self._handlers.pop(number, None)
+
+    def wake(self) -> None:
+        """Wakes the thread, after an operation has started: it sleeps only after it has seen no handler."""
+        if self._sleeps:
+            with self._wake:
+                self._wake.notify()
+
+    def watch(self, watcher: Callable[[], bool]) -> None:
+        """Calls watcher() every few milliseconds until it returns False."""
+        with self._wake:
+            self._watchers.add(watcher)
+            self._wake.notify()
+
+    def serves_here(self) -> bool:
+        """Whether the caller is the thread."""
+        return threading.current_thread() is self._thread
+
+    def close(self) -> None:
+        with self._wake:
+            self._stop = True
+            self._wake.notify()
+        self._thread.join()
+        check(lib.lh_completion_queue_destroy(self.queue))
+        self.engine.close()
+
+    @staticmethod
+    def _guarded(call: Callable[..., Any], *arguments: Any) -> Any:
+        """The result; None after an exception, which is printed: the thread serves the other groups, too."""
+        try:
+            return call(*arguments)
+        except Exception:
+            traceback.print_exc()
+            return None
+
+    def _serve(self) -> None:
+        entries = ffi.new("struct lh_completion[]", 64)
+        while True:
+            if not self._handlers and not self._watchers:
+                with self._wake:
+                    self._sleeps = True
+                    while not (self._handlers or self._watchers or self._stop):
+                        self._wake.wait()
+                    self._sleeps = False
+                    if self._stop:
+                        return
+            # With messages alone, for which a receive is posted, it may be long until an entry comes.
+            count = lib.lh_queue_wait(self.queue, entries, 64, 5_000_000 if self._watchers else 50_000_000)
+            for i in range(max(0, count)):
+                handler = self._handlers.pop(entries[i].user, None)
+                if handler is not None:
+                    self._guarded(handler, entries[i])
+            for watcher in list(self._watchers):
+                self._watchers.discard(watcher)  # first: another thread may add it again meanwhile
+                if self._guarded(watcher):
+                    self._watchers.add(watcher)
+            if self._stop:
+                return
+
+
+endpoints: dict[str, Endpoint] = {}
+groups: set[Any] = set()
+_lock = threading.Lock()
+
+
+def enter(device: str) -> Endpoint:
+    with _lock:
+        endpoint = endpoints.get(device)
+        if endpoint is None:
+            endpoint = endpoints[device] = Endpoint(device)
+        endpoint.users += 1
+        return endpoint
+
+
+def leave(endpoint: Endpoint) -> None:
+    with _lock:
+        endpoint.users -= 1
+        if endpoint.users:
+            return
+        for device in [key for key, value in endpoints.items() if value is endpoint]:
+            del endpoints[device]
+    if endpoint.serves_here():  # a callback of a future closes the last group: a thread cannot join itself
+        threading.Thread(target=endpoint.close, name="longhaul-close").start()
+    else:
+        endpoint.close()
+
+
+@atexit.register
+def _end_all() -> None:
+    for group in list(groups):
+        group.abort()
+
+
+def finish_work(work: Work, error: BaseException | None, finish: Finish | None) -> None:
+    if error is None and finish is not None:
+        try:
+            with torch.no_grad():
+                finish()
+        except Exception as failed:  # it belongs to the caller of wait()
+            error = failed
+    work._end(error)
+
+
+# ---- addresses ---------------------------------------------------------------------------------------------
+
+
+def _store_host(store: Any) -> str | None:
+    while hasattr(store, "underlying_store"):
+        store = store.underlying_store
+    return getattr(store, "host", None)
+
+
+def _address_towards(host: str) -> str:
+    """This host's address on the path to another."""
+    family, _, _, _, where = socket.getaddrinfo(host, 1, type=socket.SOCK_DGRAM)[0]
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        probe.connect(where)
+        return str(probe.getsockname()[0])
+
+
+def own_device(exchange: Callable[[bytes], list[bytes]], store: Any) -> str:
+    """The device of this rank: an address that the ranks of other hosts reach."""
+    chosen = os.environ.get("LONGHAUL_DEVICE")
+    if chosen:
+        exchange(b"chosen")
+        return chosen
+    mine = _address_towards(_store_host(store) or "127.0.0.1")
+    others = [other.decode() for other in exchange(mine.encode()) if other != b"chosen"]
+    if ipaddress.ip_address(mine.split("%")[0]).is_loopback:
+        for other in others:  # the store is on this host, and some rank is not
+            if not ipaddress.ip_address(other.split("%")[0]).is_loopback:
+                mine = _address_towards(other)
+                break
+    return f"udp:[{mine}]" if ":" in mine else f"udp:{mine}"
+
+
+class Exchange:
+    """Gathers bytes of all ranks by a store; each call has keys of its own."""
+
+    def __init__(self, store: Any, rank: int, size: int) -> None:
+        self.store, self.rank, self.size, self.round = store, rank, size, 0
+
+    def __call__(self, mine: bytes) -> list[bytes]:
+        self.round += 1
+        keys = [f"longhaul/{self.round}/{rank}" for rank in range(self.size)]
+        self.store.set(keys[self.rank], mine)
+        return [bytes(self.store.get(key)) for key in keys]

@@ -1,0 +1,479 @@
+"""Reliable messages between two endpoints: `connect`, `listen`, `Connection`, `Request`, `Engine`,
+`CompletionQueue`.
+
+    import longhaul
+    listener = longhaul.listen("127.0.0.1:0")                 # one process
+    connection = longhaul.connect(f"127.0.0.1:{listener.port}")   # another
+    connection.send(b"hello").wait()                          # peer: .recv(bytearray(64)).wait().bytes
+
+A connection takes the settings of struct lh_attr: device="udp:10.0.0.1", reliability="ec:mds",
+rate_bps=10**9, link="rtt=25ms,loss=1e-3". Times are seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import itertools
+from collections.abc import Generator, Sequence
+from types import TracebackType
+from typing import Any
+
+from longhaul._native import (
+    Buffer,
+    LonghaulError,
+    check,
+    describe,
+    failure,
+    ffi,
+    fields_of,
+    lib,
+    nanoseconds,
+    set_fields,
+    text,
+)
+from longhaul.group import ranges_of
+
+
+class _Closes:
+    """A context manager that closes its object."""
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+
+class Engine(_Closes):
+    """A device with its sockets and threads, shared by connections, listeners and groups.
+
+    settings: fields of struct lh_engine_attr: device="udp:127.0.0.1" (required), workers=2, rate_bps=10**9.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        keep: list[Any] = []
+        attr = ffi.new("struct lh_engine_attr *")
+        lib.lh_engine_attr_init(attr)
+        set_fields(attr, settings, keep)
+        handle = ffi.new("struct lh_engine **")
+        check(lib.lh_engine_create(attr, handle))
+        self._handle = handle[0]
+
+    def close(self) -> None:
+        """Ends the threads and closes the device. LonghaulError: connections, groups or queues remain."""
+        if self._handle is not None:
+            check(lib.lh_engine_destroy(self._handle))
+            self._handle = None
+
+    def memory(self) -> dict[str, int]:
+        """Memory of the connections in bytes: limit_bytes, now_bytes, most_bytes, refusals."""
+        found = ffi.new("struct lh_engine_memory *")
+        check(lib.lh_engine_memory(self._handle, found))
+        return fields_of(found)
+
+
+@dataclasses.dataclass(frozen=True)
+class Completion:
+    """A completed operation of a queue. user: its number. error: None: it succeeded. bytes, tag: of the
+    message.
+    """
+
+    user: int
+    operation: int
+    error: LonghaulError | None
+    bytes: int
+    tag: int
+
+
+class CompletionQueue(_Closes):
+    """One place, and one descriptor, for the ends of operations of an engine; also for asyncio.
+
+        queue.attach()                                   # in the running loop
+        result = await group.allreduce(data, queue=queue)
+
+    capacity: maximum of pending operations and unpolled entries together.
+    """
+
+    def __init__(self, engine: Engine, capacity: int = 4096) -> None:
+        handle = ffi.new("struct lh_completion_queue **")
+        check(lib.lh_completion_queue_create(engine._handle, capacity, handle))
+        self._handle = handle[0]
+        self._entries = ffi.new("struct lh_completion[]", 64)
+        self._numbers = itertools.count(1)
+        self._futures: dict[int, asyncio.Future[None]] = {}
+        self._ended: set[int] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def number(self) -> int:
+        """A number for the next operation: Completion.user."""
+        return next(self._numbers)
+
+    def poll(self) -> list[Completion]:
+        """Takes entries, at most 64, oldest first; none if there is none."""
+        return self._taken(check(lib.lh_poll(self._handle, self._entries, 64)))
+
+    def wait(self, timeout: float | None = None) -> list[Completion]:
+        """Waits for the first entry, and takes at most 64. TimedOut after `timeout` seconds."""
+        return self._taken(check(lib.lh_queue_wait(self._handle, self._entries, 64, nanoseconds(timeout))))
+
+    def fileno(self) -> int:
+        """The descriptor: it becomes readable with the first entry after arm()."""
+        return check(lib.lh_queue_fd(self._handle))
+
+    def arm(self) -> int:
+        """Arms the descriptor before a sleep. Returns 0, or the number of entries to poll first."""
+        return check(lib.lh_queue_arm(self._handle))
+
+    def attach(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        """Serves `await operation` in an event loop; default: the running one. Then do not call poll() or
+        wait().
+        """
+        self._loop = loop or asyncio.get_running_loop()
+        self._loop.add_reader(self.fileno(), self._on_readable)
+        self._on_readable()
+
+    def future(self, user: int) -> asyncio.Future[None]:
+        """A future of the attached loop that is done when the operation with this number is done."""
+        if self._loop is None:
+            raise RuntimeError("queue: not attached to an event loop (call attach() in it)")
+        future = self._loop.create_future()
+        if user in self._ended:
+            self._ended.discard(user)
+            future.set_result(None)
+        else:
+            self._futures[user] = future
+        return future
+
+    def close(self) -> None:
+        """Frees the queue. LonghaulError: operations are pending."""
+        if self._handle is None:
+            return
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.remove_reader(self.fileno())
+        check(lib.lh_completion_queue_destroy(self._handle))
+        self._handle = None
+
+    def _on_readable(self) -> None:
+        while self.arm() > 0:
+            for entry in self.poll():
+                future = self._futures.pop(entry.user, None)
+                if future is None:
+                    self._ended.add(entry.user)
+                elif not future.done():
+                    future.set_result(None)
+
+    def _taken(self, count: int) -> list[Completion]:
+        found = []
+        for i in range(count):
+            entry = self._entries[i]
+            error = failure(entry.result.error, describe(entry.result.error)) if entry.result.error else None
+            found.append(Completion(entry.user, entry.operation, error, entry.result.bytes, entry.result.tag))
+        return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Delivery:
+    """A message that was sent or received. bytes: its length. tag: set by its sender. seconds: from the first
+    packet, or from the posted receive, to the end. missing_bytes: of a receive with a deadline, bytes that
+    did not arrive."""
+
+    bytes: int
+    tag: int
+    seconds: float
+    missing_bytes: int
+
+
+class Request:
+    """A message in progress. It keeps its buffers, and the connection keeps it, until it is done.
+
+    One thread at a time may use it.
+    """
+
+    def __init__(
+        self, connection: Connection, handle: Any, buffers: Any, queue: CompletionQueue | None, user: int
+    ) -> None:
+        self._connection = connection
+        self._handle = handle
+        self._buffers = buffers
+        self._queue = queue
+        self._user = user
+        self._outcome: Delivery | LonghaulError | None = None
+        self._ranges: list[tuple[int, int]] = []
+
+    def __del__(self) -> None:
+        handle, self._handle = getattr(self, "_handle", None), None
+        if handle is not None:
+            lib.lh_request_free(handle)
+
+    def wait(self, timeout: float | None = None) -> Delivery:
+        """Waits for the message. TimedOut after `timeout` seconds: it is still pending. LonghaulError: it
+        failed.
+        """
+        if self._outcome is None:
+            found = ffi.new("struct lh_result *")
+            code = lib.lh_wait(self._handle, nanoseconds(timeout), found)
+            if code == -lib.LH_ETIMEDOUT:
+                raise failure(code, f"message: pending after {timeout} s (wait longer, or cancel it)")
+            check(code)
+            self._end(found)
+        return self._value()
+
+    def test(self) -> Delivery | None:
+        """Returns the delivery, or None while the message is pending. Errors as wait()."""
+        if self._outcome is None:
+            found = ffi.new("struct lh_result *")
+            if check(lib.lh_test(self._handle, found)) == 0:
+                return None
+            self._end(found)
+        return self._value()
+
+    def cancel(self) -> None:
+        """Cancels the message: it ends with Canceled, unless it was done."""
+        if self._outcome is None:
+            check(lib.lh_cancel(self._handle))
+
+    def missing_ranges(self) -> list[tuple[int, int]]:
+        """(offset, bytes) of each range that did not arrive by the deadline, sorted, never adjacent."""
+        return list(self._ranges)
+
+    def __await__(self) -> Generator[Any, None, Delivery]:
+        if self._outcome is None:
+            if self._queue is None:
+                raise RuntimeError(
+                    "message without a completion queue: pass queue= to the call, or use wait()"
+                )
+            yield from self._queue.future(self._user).__await__()
+        return self.wait()
+
+    def _value(self) -> Delivery:
+        if isinstance(self._outcome, LonghaulError):
+            raise self._outcome
+        assert self._outcome is not None
+        return self._outcome
+
+    def _end(self, found: Any) -> None:
+        if found.error:
+            self._outcome = failure(found.error, describe(found.error))
+        else:
+            if found.missing_bytes:
+                self._ranges = ranges_of(lib.lh_missing, self._handle)
+            self._outcome = Delivery(
+                found.bytes, found.tag, (found.ended_ns - found.started_ns) / 1e9, found.missing_bytes
+            )
+        self._buffers = None
+        self._connection._pending.discard(self)
+        handle, self._handle = self._handle, None
+        lib.lh_request_free(handle)
+
+
+class Connection(_Closes):
+    """Reliable messages to and from a peer. The n-th send fills the n-th receive; with match_tags=True tags
+    choose.
+    """
+
+    def __init__(self, handle: Any, engine: Engine | None, keep: Any = None) -> None:
+        self._handle = handle
+        self._engine = engine
+        self._keep = keep
+        self._pending: set[Request] = set()
+
+    @classmethod
+    def open(cls, engine: Engine | None = None, **settings: Any) -> Connection:
+        """Opens an endpoint that is not connected yet: exchange blob() with the peer, then attach()."""
+        keep: list[Any] = []
+        handle = ffi.new("struct lh_connection **")
+        check(lib.lh_open(_attributes(engine, settings, keep), handle))
+        return cls(handle[0], engine, keep)
+
+    def blob(self) -> bytes:
+        """This side's description, at most 1536 bytes, for the peer's attach()."""
+        buffer, size = ffi.new("uint8_t[]", lib.LH_BLOB_MAX), ffi.new("size_t *", lib.LH_BLOB_MAX)
+        check(lib.lh_blob(self._live(), buffer, size))
+        return bytes(ffi.buffer(buffer, size[0]))
+
+    def attach(self, blob: bytes) -> None:
+        """Connects to the peer of a blob."""
+        check(lib.lh_attach(self._live(), blob, len(blob)))
+
+    def send(self, data: Any, *, tag: int = 0, queue: CompletionQueue | None = None) -> Request:
+        """Starts sending a message: contiguous memory, or a list of at most 16 of them."""
+        return self._start(lib.lh_sendmsg, data, False, tag, 0, queue)
+
+    def recv(self, into: Any, *, tag: int | None = None, queue: CompletionQueue | None = None) -> Request:
+        """Starts receiving a message into writable memory, or a list of at most 16 of them.
+
+        tag: with match_tags=True, of the message; None: any. A longer message than the memory fails at both
+        sides.
+        """
+        return self._start(lib.lh_recvmsg, into, True, tag or 0, 0 if tag is not None else 2**64 - 1, queue)
+
+    def expose(self, memory: Any, *, write: bool = True, read: bool = True) -> Region:
+        """Exposes writable memory to the peer, until Region.revoke()."""
+        return Region(self, memory, write, read)
+
+    def write(self, key: bytes, data: Any, *, offset: int = 0) -> Request:
+        """Starts writing data to the peer's region, from `offset` bytes on. key: Region.key of the peer."""
+        return self._onesided(lib.lh_write, key, data, False, offset)
+
+    def read(self, key: bytes, into: Any, *, offset: int = 0) -> Request:
+        """Starts reading the peer's region, from `offset` bytes on, into writable memory."""
+        return self._onesided(lib.lh_read, key, into, True, offset)
+
+    @property
+    def peer(self) -> str:
+        """The peer's address, for display."""
+        return text(lib.lh_peer_name(self._live()))
+
+    def stats(self) -> dict[str, int]:
+        """The counters of longhaul/stats.h."""
+        found = ffi.new("struct lh_stats *")
+        check(lib.lh_connection_stats(self._live(), found))
+        return fields_of(found)
+
+    def path(self) -> dict[str, int]:
+        """The measured path in ns: rtt_ns, rtt_minimum_ns, overdue_ns, reorder_window_ns; 0 before the first
+        sample.
+        """
+        found = ffi.new("struct lh_path_view *")
+        check(lib.lh_connection_path(self._live(), found))
+        return fields_of(found)
+
+    def bottleneck(self) -> str:
+        """What limited this side's sends, and the remedy."""
+        report = ffi.new("struct lh_bottleneck_report *")
+        check(lib.lh_connection_bottleneck(self._live(), report))
+        out = ffi.new("char[]", lib.LH_BOTTLENECK_WORDS_MAX)
+        return text(lib.lh_bottleneck_words(report, out, lib.LH_BOTTLENECK_WORDS_MAX))
+
+    def error(self) -> LonghaulError | None:
+        """The error that ended the connection; None: it lives."""
+        code = lib.lh_connection_error(self._live())
+        return failure(code, describe(code)) if code else None
+
+    def close(self) -> None:
+        """Notifies the peer, and ends pending messages with an error."""
+        if self._handle is None:
+            return
+        handle, self._handle = self._handle, None
+        lib.lh_close(handle)
+        for request in list(self._pending):
+            try:
+                request.test()
+            except LonghaulError:
+                pass  # the message ended with the connection
+
+    def _live(self) -> Any:
+        if self._handle is None:
+            raise ValueError("connection: closed")
+        return self._handle
+
+    def _start(
+        self, call: Any, memory: Any, writable: bool, tag: int, ignore: int, queue: CompletionQueue | None
+    ) -> Request:
+        buffers, parts = _parts(memory, writable)
+        message = ffi.new(
+            "struct lh_message *", {"parts": parts, "count": len(buffers), "tag": tag, "ignore": ignore}
+        )
+        user = 0
+        if queue is not None:
+            user = queue.number()
+            message.queue, message.user = queue._handle, user
+        return self._request(call, message, buffers, queue, user)
+
+    def _onesided(self, call: Any, key: bytes, memory: Any, writable: bool, offset: int) -> Request:
+        buffers, parts = _parts(memory, writable)
+        operation = ffi.new("struct lh_onesided *", {"parts": parts, "count": len(buffers), "offset": offset})
+        if len(key) != 16:
+            raise ValueError(f"key of {len(key)} bytes: invalid (16 bytes, Region.key of the peer)")
+        ffi.memmove(operation.key.bytes, key, 16)
+        return self._request(call, operation, buffers, None, 0)
+
+    def _request(
+        self, call: Any, described: Any, buffers: Any, queue: CompletionQueue | None, user: int
+    ) -> Request:
+        handle = ffi.new("struct lh_request **")
+        check(call(self._live(), described, handle))
+        request = Request(self, handle[0], buffers, queue, user)
+        self._pending.add(request)
+        return request
+
+
+class Region:
+    """Memory that the peer of a connection may write and read. key: 16 bytes for that peer."""
+
+    def __init__(self, connection: Connection, memory: Any, write: bool, read: bool) -> None:
+        self._buffers, parts = _parts(memory, True)
+        handle, key = ffi.new("struct lh_region **"), ffi.new("struct lh_key *")
+        access = (lib.LH_ACCESS_WRITE if write else 0) | (lib.LH_ACCESS_READ if read else 0)
+        check(lib.lh_expose(connection._live(), parts, access, ffi.NULL, 0, handle))
+        lib.lh_region_key(handle[0], key)
+        self._connection = connection
+        self._handle = handle[0]
+        self.key = bytes(ffi.buffer(key))
+
+    def revoke(self) -> None:
+        """Ends the peer's access; afterwards no packet changes the memory."""
+        handle, self._handle = self._handle, None
+        if handle is not None and self._connection._handle is not None:
+            lib.lh_revoke(handle)
+        self._buffers = []
+
+
+class Listener(_Closes):
+    """Accepts connections. port: the TCP port it listens on."""
+
+    def __init__(self, where: str, engine: Engine | None, settings: dict[str, Any]) -> None:
+        self._keep: list[Any] = []
+        self._engine = engine
+        handle = ffi.new("struct lh_listener **")
+        check(lib.lh_listen(where.encode(), _attributes(engine, settings, self._keep), handle))
+        self._handle = handle[0]
+        self.port: int = lib.lh_listener_port(self._handle)
+
+    def accept(self, timeout: float | None = None) -> Connection:
+        """Accepts the next connection. TimedOut after `timeout` seconds."""
+        handle = ffi.new("struct lh_connection **")
+        check(lib.lh_accept(self._handle, nanoseconds(timeout), handle))
+        return Connection(handle[0], self._engine, self._keep)
+
+    def close(self) -> None:
+        """Stops listening; accepted connections stay."""
+        if self._handle is not None:
+            handle, self._handle = self._handle, None
+            lib.lh_listener_close(handle)
+
+
+def listen(where: str, *, engine: Engine | None = None, **settings: Any) -> Listener:
+    """Listens at "HOST:PORT", "[::]:PORT" or ":PORT"; port 0: any free one (Listener.port)."""
+    return Listener(where, engine, settings)
+
+
+def connect(
+    where: str, *, timeout: float = 30.0, engine: Engine | None = None, **settings: Any
+) -> Connection:
+    """Connects to a listener at "HOST:PORT" within `timeout` seconds."""
+    keep: list[Any] = []
+    handle = ffi.new("struct lh_connection **")
+    check(lib.lh_connect(where.encode(), _attributes(engine, settings, keep), nanoseconds(timeout), handle))
+    return Connection(handle[0], engine, keep)
+
+
+def _attributes(engine: Engine | None, settings: dict[str, Any], keep: list[Any]) -> Any:
+    attr = ffi.new("struct lh_attr *")
+    lib.lh_attr_init(attr)
+    set_fields(attr, settings, keep)
+    if engine is not None:
+        attr.engine = engine._handle
+    return attr
+
+
+def _parts(memory: Any, writable: bool) -> tuple[list[Buffer], Any]:
+    given: Sequence[Any] = memory if isinstance(memory, (list, tuple)) else [memory]
+    buffers = [Buffer(each, writable) for each in given]
+    return buffers, ffi.new("struct lh_part[]", [(each.address, each.bytes, ffi.NULL) for each in buffers])

@@ -1,0 +1,65 @@
+#!/bin/bash
+# Tests the Python package as users get it: pip installs it into an empty virtual environment.
+#   run.sh package    builds and installs it, runs test_package.py, checks that uninstalling leaves no file
+#   run.sh torch      the same environment, with torch: test_torch.py
+# Skipped, with the reason, where python3, a package index or torch is missing. LH_OWN_NETWORK: a command that
+# runs the tests in a network of their own.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+build=${LH_BUILD_DIR:?the build folder}
+venv=$build/python-venv
+python=$venv/bin/python
+torch=torch==2.13.0
+unset PYTHONPATH LONGHAUL_LIBRARY LONGHAUL_COMMAND MALLOC_PERTURB_ GLIBC_TUNABLES
+export PYTHONWARNINGS=ignore PYTHONDONTWRITEBYTECODE=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+export CMAKE_BUILD_PARALLEL_LEVEL=2
+if command -v ccache >/dev/null 2>&1; then export CMAKE_C_COMPILER_LAUNCHER=ccache; fi
+
+skip() {
+    echo "skipped: $1"
+    exit 77
+}
+
+# Packages of an index: without it, or without them, there is nothing to test.
+fetch() {
+    "$python" -m pip install --quiet --timeout 15 --retries 1 "$@" >"$build/python-venv.log" 2>&1 ||
+        skip "pip cannot install $* ($(grep -E '^ERROR' "$build/python-venv.log" | head -n 1))"
+}
+
+install_package() {
+    "$python" -m pip install --quiet --force-reinstall --no-deps "$here/.." || exit 1
+}
+
+own_network() {
+    ${LH_OWN_NETWORK:-} "$@"
+}
+
+if ! "$python" -c 'import pip' 2>/dev/null; then
+    python3 -m venv --clear "$venv" >"$build/python-venv.log" 2>&1 ||
+        skip "python3 -m venv fails (install Debian's python3-venv)"
+fi
+cd "$here" || exit 1
+case ${1:-} in
+package)
+    fetch cffi 'scikit-build-core>=0.10'
+    install_package
+    folder=$("$python" -c 'import longhaul, os; print(os.path.dirname(longhaul.__file__))') || exit 1
+    own_network "$python" test_package.py || exit 1
+    "$venv/bin/longhaul" --version || exit 1
+    "$python" -m pip uninstall --quiet --yes longhaul || exit 1
+    if [ -e "$folder" ] || [ -e "$venv/bin/longhaul" ]; then
+        echo "uninstalling left files: $(find "$folder" "$venv/bin/longhaul" 2>/dev/null)"
+        exit 1
+    fi
+    install_package # for the tests with torch
+    ;;
+torch)
+    fetch cffi "$torch" numpy
+    "$python" -c 'import longhaul' 2>/dev/null || install_package
+    own_network "$python" test_torch.py
+    ;;
+*)
+    echo "usage: run.sh package|torch" >&2
+    exit 2
+    ;;
+esac

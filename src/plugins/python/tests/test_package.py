@@ -1,0 +1,407 @@
+"""The package without torch: buffers, errors, groups, connections, planning, the simulator, the doctests."""
+
+import array
+import asyncio
+import doctest
+import os
+import pickle
+import signal
+import struct
+import subprocess
+import sys
+import threading
+import unittest
+
+import ranks
+
+import longhaul
+import longhaul.command
+import longhaul.connection
+import longhaul.group
+import longhaul.planning
+import longhaul.sim
+from longhaul import _native
+
+DEVICE = "udp:127.0.0.1"
+
+
+def floats(*values):
+    return array.array("f", values)
+
+
+def meet(rank, size, port, **settings):
+    return longhaul.Group.rendezvous(f"127.0.0.1:{port}", rank, size, "a secret", **settings)
+
+
+class Buffers(unittest.TestCase):
+    def test_types_come_from_the_format(self):
+        for code, name in (("f", "f32"), ("d", "f64"), ("i", "i32"), ("q", "i64"), ("B", "u8")):
+            buffer = _native.Buffer(array.array(code, [1, 2, 3]), False)
+            self.assertEqual((buffer.type, buffer.bytes), (name, 3 * array.array(code).itemsize))
+
+    def test_read_only_memory_is_refused_where_it_is_written(self):
+        _native.Buffer(b"abc", False)
+        with self.assertRaisesRegex(BufferError, "read-only.*bytearray"):
+            _native.Buffer(b"abc", True)
+
+    def test_gaps_are_refused(self):
+        with self.assertRaisesRegex(BufferError, "not contiguous"):
+            _native.Buffer(memoryview(bytearray(8))[::2], False)
+        with self.assertRaisesRegex(TypeError, "int: not a buffer"):
+            _native.Buffer(7, False)
+
+    def test_memory_is_not_copied(self):
+        memory = bytearray(4)
+        buffer = _native.Buffer(memory, True)
+        _native.ffi.buffer(buffer.address, 4)[0:2] = b"hi"
+        self.assertEqual(memory, b"hi\0\0")
+
+    def test_dlpack(self):
+        try:
+            import numpy
+        except ImportError:
+            self.skipTest("numpy is missing")
+
+        class Exported:
+            def __init__(self, owner):
+                self.__dlpack__, self.__dlpack_device__ = owner.__dlpack__, owner.__dlpack_device__
+
+        values = numpy.arange(6, dtype=numpy.float64)
+        buffer = _native.Buffer(Exported(values[2:]), True)
+        self.assertEqual((buffer.type, buffer.bytes), ("f64", 32))
+        self.assertEqual(struct.unpack("d", _native.ffi.buffer(buffer.address, 8)[:]), (2.0,))
+        with self.assertRaisesRegex(BufferError, "not contiguous"):
+            _native.Buffer(Exported(numpy.zeros((4, 4))[:, 1:3]), False)
+
+    def test_errors_reach_other_processes(self):
+        error = pickle.loads(pickle.dumps(longhaul.RankFailed(10, "rank 3 has failed", 3)))
+        self.assertEqual((type(error), error.name, error.rank), (longhaul.RankFailed, "LH_EPEER", 3))
+        self.assertEqual(str(error), "rank 3 has failed")
+
+    def test_settings_name_the_known_ones(self):
+        with self.assertRaisesRegex(TypeError, "colour: unknown setting .known:.*rate_bps"):
+            longhaul.Engine(device=DEVICE, colour=1)
+        with self.assertRaisesRegex(longhaul.LonghaulError, "carrier-pigeon"):
+            longhaul.Engine(device="carrier-pigeon:1")
+
+
+def collectives(rank, size, port):
+    with meet(rank, size, port) as group:
+        assert (group.rank, group.size) == (rank, size)
+        data, out = floats(rank + 1, 10 * (rank + 1)), floats(0, 0)
+        group.allreduce(data, out).wait()
+        total = size * (size + 1) / 2
+        assert list(out) == [total, 10 * total], out
+        group.allreduce(data, op="max").wait()  # in place
+        assert list(data) == [size, 10 * size], data
+        mine, everyone = bytes([rank]) * 3, bytearray(3 * size)
+        result = group.allgather(mine, everyone).wait(30)
+        assert everyone == b"".join(bytes([r]) * 3 for r in range(size)), everyone
+        assert result.missing_bytes == 0 and result.bytes_received == 3 * (size - 1), result
+        text = bytearray(b"from the root" if rank == 1 else 13)
+        group.broadcast(text, root=1).wait()
+        assert text == b"from the root"
+        part = floats(0)
+        group.reduce_scatter(floats(*range(size)), part).wait()
+        assert part[0] == rank * size
+        group.reduce(floats(1), part if rank == 0 else None, op="sum").wait()
+        assert rank or part[0] == size
+        gathered = bytearray(3 * size) if rank == 0 else None
+        group.gather(mine, gathered).wait()
+        assert rank or gathered == everyone
+        group.scatter(gathered, scattered := bytearray(3)).wait()
+        assert scattered == mine
+        crossed = bytearray(size)
+        group.alltoall(bytes([10 * rank + r for r in range(size)]), crossed).wait()
+        assert list(crossed) == [10 * r + rank for r in range(size)]
+        sizes = [r + rank for r in range(size)]
+        uneven = bytearray(sum(sizes))
+        group.alltoallv(bytes([rank]) * sum(sizes), sizes, uneven, sizes).wait()
+        assert uneven == b"".join(bytes([r]) * (r + rank) for r in range(size)), uneven
+        parts = bytearray(sum(range(size)))
+        group.gatherv(bytes([rank]) * rank, parts, range(size)).wait()
+        assert rank or parts == b"".join(bytes([r]) * r for r in range(size))
+        back = bytearray(rank)
+        group.scatterv(parts, back, range(size)).wait()
+        assert back == bytes([rank]) * rank
+        operation, differs = group.compare([b"same", b"odd" if rank == size - 1 else b"one"])
+        operation.wait()
+        assert size == 2 or [differs[r, 1] for r in range(size)] == [False] * (size - 1) + [True]
+        group.barrier().wait()
+        half = group.split(rank % 2)
+        one = floats(1)
+        half.allreduce(one).wait()
+        assert one[0] == half.size == len(range(rank % 2, size, 2))
+        half.close()
+
+
+def many_pending(rank, size, port):
+    with meet(rank, size, port) as group:
+        buffers = [array.array("q", [rank, i]) for i in range(50)]
+        operations = [group.allreduce(buffer) for buffer in buffers]
+        del buffers
+        for i, operation in enumerate(operations):
+            buffer = operation._buffers[0]._keep
+            operation.wait()
+            assert struct.unpack("qq", _native.ffi.buffer(buffer)) == (size * (size - 1) // 2, size * i)
+        for _ in range(20):
+            group.allreduce(bytearray(100))  # nobody waits, nothing refers to it
+
+
+def mistakes(rank, size, port):
+    with meet(rank, size, port) as group:
+        wrong = [
+            (ValueError, lambda: group.allreduce(floats(1), op="median")),
+            (ValueError, lambda: group.allreduce(floats(1), floats(1, 2))),
+            (ValueError, lambda: group.allreduce(memoryview(bytearray(8)).cast("b"))),
+            (ValueError, lambda: group.allgather(bytes(3), bytearray(7))),
+            (BufferError, lambda: group.allreduce(bytes(8))),
+            (TypeError, lambda: group.barrier(speed="high")),
+            (longhaul.LonghaulError, lambda: group.broadcast(bytearray(1), root=size)),
+        ]
+        for kind, call in wrong:
+            try:
+                call()
+            except kind as error:
+                assert str(error), kind
+            else:
+                raise AssertionError(f"no {kind.__name__}")
+        group.barrier().wait()  # none of them started an operation
+        other = group.split(0)
+        if rank == 0:  # the others never call this one
+            late = other.barrier(deadline=0.05)
+            try:
+                late.wait(30)
+                raise AssertionError("a barrier of one rank succeeded")
+            except longhaul.TimedOut:
+                pass
+        group.barrier().wait()
+        other.close()
+
+
+def dies(rank, size, port):
+    group = meet(rank, size, port, peer_timeout=3.0)
+    group.barrier().wait()
+    if rank == size - 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    try:
+        group.allreduce(bytearray(1 << 20)).wait(20)
+        raise AssertionError("a dead rank took part")
+    except longhaul.RankFailed as error:
+        assert error.rank == size - 1 and str(error), error
+    smaller = group.shrink()
+    one = floats(1)
+    smaller.allreduce(one).wait(20)
+    assert one[0] == size - 1
+    smaller.close()
+    group.close()
+
+
+def waits_without_the_gil(rank, size, port):
+    with meet(rank, size, port) as group:
+        data, beside = bytearray([rank]), group.split(0)
+        if rank == 1:  # starts its part only when the thread that does not wait, at rank 0, has called
+            beside.barrier().wait(30)
+        operation = group.allreduce(data)
+        waiters = [threading.Thread(target=operation.wait) for _ in range(3)]
+        for waiter in waiters:
+            waiter.start()
+        if rank == 0:
+            beside.barrier().wait(30)
+        for waiter in waiters:
+            waiter.join(30)
+            assert not waiter.is_alive() and data[0] == 1
+        beside.close()
+
+
+def awaits(rank, size, port):
+    async def loop(group, queue):
+        queue.attach()
+        values = [floats(rank, i) for i in range(10)]
+        operations = [group.allreduce(value, queue=queue) for value in values]
+        results = await asyncio.gather(*(_awaited(each) for each in operations))
+        assert [list(value) for value in values] == [[1, 2 * i] for i in range(10)]
+        assert all(result.seconds > 0 for result in results)
+
+    with longhaul.Engine(device=DEVICE) as engine:
+        with meet(rank, size, port, engine=engine) as group, longhaul.CompletionQueue(engine) as queue:
+            asyncio.run(loop(group, queue))
+
+
+async def _awaited(operation):
+    return await operation
+
+
+def bounded(rank, size, port):
+    attr = {"reliability": "bounded:deadline=20ms", "link": f"loss=0.05,seed={rank + 1}"}
+    with meet(rank, size, port, attr=attr) as group:
+        data = bytearray(b"x" * (1 << 20)) if rank == 0 else bytearray(1 << 20)
+        missing = 0
+        for _ in range(5):
+            operation = group.broadcast(data)
+            result = operation.wait(30)
+            ranges = operation.missing_ranges()
+            assert (
+                sum(size for _, size in ranges)
+                == result.missing_bytes
+                == (operation.missing(0) if rank else 0)
+            )
+            for offset, count in ranges:
+                assert not any(data[offset : offset + count])
+            missing += result.missing_bytes
+        group.barrier(reliable=True).wait()  # the root has sent; until its packets arrived, it must not leave
+        return missing
+
+
+class Groups(unittest.TestCase):
+    def test_collectives_of_two(self):
+        ranks.run(collectives, 2)
+
+    def test_collectives_of_four(self):
+        ranks.run(collectives, 4)
+
+    def test_many_pending_operations_keep_their_buffers(self):
+        ranks.run(many_pending, 2)
+
+    def test_mistakes_name_the_remedy(self):
+        ranks.run(mistakes, 2)
+
+    def test_a_dead_rank_is_named(self):
+        ranks.run(dies, 3, dies=(2,))
+
+    def test_a_waiting_thread_blocks_no_other(self):
+        ranks.run(waits_without_the_gil, 2)
+
+    def test_asyncio(self):
+        ranks.run(awaits, 2)
+
+    def test_bounded_operations_report_missing_ranges(self):
+        missing = ranks.run(bounded, 2)
+        self.assertEqual(missing[0], 0)
+        self.assertGreater(missing[1], 0)  # 5 MiB at 5 % loss
+
+    def test_an_exchange_that_fails(self):
+        def fails(mine):
+            raise KeyError("the store is gone")
+
+        with self.assertRaisesRegex(KeyError, "the store is gone"):
+            longhaul.Group(0, 2, fails, device=DEVICE)
+
+
+class Connections(unittest.TestCase):
+    """In the process of the caller, which ends them before it forks."""
+
+    def setUp(self):
+        self.listener = longhaul.listen("127.0.0.1:0", match_tags=True)
+        accepted = []
+        waiter = threading.Thread(target=lambda: accepted.append(self.listener.accept(30)))
+        waiter.start()
+        self.client = longhaul.connect(f"127.0.0.1:{self.listener.port}", match_tags=True)
+        waiter.join()
+        (self.server,) = accepted
+
+    def tearDown(self):
+        for each in (self.client, self.server, self.listener):
+            each.close()
+
+    def test_messages_and_tags(self):
+        into = [bytearray(8), bytearray(1 << 20)]
+        receives = [self.server.recv(into[0], tag=7), self.server.recv(into[1], tag=9)]
+        sends = [self.client.send(bytes(1 << 20), tag=9), self.client.send([b"he", b"llo"], tag=7)]
+        for request in (*sends, *receives):
+            request.wait(30)
+        self.assertEqual((receives[0].wait().bytes, receives[0].wait().tag, into[0]), (5, 7, b"hello\0\0\0"))
+        self.assertGreater(self.client.stats()["tx_packets"], 0)
+        self.assertIn("127.0.0.1", self.client.peer)
+
+    def test_a_message_that_is_too_long(self):
+        receive, send = self.server.recv(bytearray(4)), self.client.send(b"longer")
+        for request in (receive, send):
+            with self.assertRaisesRegex(longhaul.LonghaulError, "longer than the receive buffer"):
+                request.wait(30)
+
+    def test_a_receive_that_is_canceled(self):
+        receive = self.server.recv(bytearray(4))
+        self.assertIsNone(receive.test())
+        with self.assertRaises(longhaul.TimedOut):
+            receive.wait(0.001)
+        receive.cancel()
+        with self.assertRaises(longhaul.Canceled):
+            receive.wait(30)
+
+    def test_one_sided(self):
+        memory, into = bytearray(16), bytearray(4)
+        region = self.server.expose(memory)
+        self.client.write(region.key, b"abcd", offset=4).wait(30)
+        self.client.read(region.key, into, offset=5).wait(30)
+        self.assertEqual((bytes(memory[4:8]), bytes(into)), (b"abcd", b"bcd\0"))
+        region.revoke()
+        with self.assertRaisesRegex(longhaul.LonghaulError, "memory key"):
+            self.client.write(region.key, b"late").wait(30)
+
+    def test_a_closed_connection(self):
+        pending = self.server.recv(bytearray(4))
+        self.server.close()
+        with self.assertRaises(longhaul.LonghaulError):
+            pending.wait(30)
+        with self.assertRaisesRegex(ValueError, "connection: closed"):
+            self.server.send(b"late")
+
+
+class Planning(unittest.TestCase):
+    def test_a_plan(self):
+        made = longhaul.plan(size="128MiB", bandwidth="400Gbit", rtt="25ms", loss=1e-2)
+        self.assertLess(made["times_ideal"], 1.1)
+        predicted = longhaul.predict(
+            made["scheme"],
+            size="128MiB",
+            bandwidth="400Gbit",
+            rtt="25ms",
+            loss=1e-2,
+            chunk=made["chunk_bytes"],
+        )
+        self.assertGreater(predicted["mean_s"], predicted["ideal_s"])
+        with self.assertRaisesRegex(longhaul.LonghaulError, "12x"):
+            longhaul.plan(size="12x", bandwidth="400Gbit", rtt="25ms", loss=0)
+
+    def test_samples_repeat(self):
+        path = {"size": "1MiB", "bandwidth": "10Gbit", "rtt": "25ms", "loss": 1e-2}
+        self.assertEqual(
+            longhaul.sample("sr-nack", 50, **path), longhaul.sample("sr-nack", 50, threads=2, **path)
+        )
+
+    def test_the_transform_spreads_a_loss(self):
+        tensor = floats(*([1.0] * 65536))
+        transform = longhaul.Hadamard(block=1024, seed=3)
+        transform.encode(tensor)
+        transform.decode(tensor, missing=[(4096, 4096)])
+        self.assertLess(max(abs(1 - x) for x in tensor), 0.9)
+
+    def test_the_simulator(self):
+        rows = longhaul.sim.run(
+            "incast", workload={"senders": 4}, sweep={"switch.pfc": [False, True]}, seeds=2
+        )
+        self.assertEqual(
+            [(row["switch.pfc"], row["seed"]) for row in rows], [("off", 1), ("off", 2), ("on", 1), ("on", 2)]
+        )
+        self.assertEqual(
+            len(longhaul.sim.run("incast", workload={"senders": 4}, sweep=False, table="flows")), 4
+        )
+        self.assertIn("incast", longhaul.sim.scenarios())
+        with self.assertRaisesRegex(RuntimeError, "senders"):
+            longhaul.sim.run("incast", workload={"senders": "many"}, sweep=False)
+
+    def test_the_command(self):
+        done = subprocess.run(
+            [longhaul.command.path(), "--version"], capture_output=True, text=True, check=True
+        )
+        self.assertIn(longhaul.__version__, done.stdout)
+
+    def test_doctests(self):
+        for module in (longhaul.group, longhaul.planning, longhaul.sim):
+            failed, tried = doctest.testmod(module)
+            self.assertEqual((failed, tried > 0), (0, True), module.__name__)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], "-v", *sys.argv[1:]])

@@ -307,37 +307,41 @@ static bool is_short(const struct rx *rx, uint64_t bytes)
 /* Of segments that are too short there would be too many. */
 static bool can_cut(const struct rx *rx, const struct scheme_choice *choice, uint64_t bytes)
 {
-    uint64_t segment_bytes = scheme_segment_bytes(choice, rx->attr);
-    return segment_bytes > 0 && bytes / segment_bytes < INT32_MAX;
+    return bytes / scheme_segment_bytes(choice, rx->attr) < INT32_MAX;
 }
 
-/* What suits a path of which so much is known; NULL: the plainest does. */
-static const char *prior_of(const struct rx *rx, uint64_t capacity)
+/* Whether the sender knows the scheme, and all of the message is posted at once: a segment takes two slots. */
+static bool prior_suits(const struct rx *rx, const struct scheme_choice *prior, uint64_t bytes)
 {
-    uint64_t seen = rx->automatic->estimate.chunks_seen;
-    if (rx->choice.max_overhead < PRIOR_OVERHEAD || rx->attr->slots < 2 || !is_short(rx, capacity))
-        return NULL;
-    for (size_t i = 0; i < PRIORS; i++)
-        if (seen < priors[i].until_chunks)
-            return priors[i].scheme;
-    return NULL;
+    uint64_t segment_bytes = scheme_segment_bytes(prior, rx->attr);
+    return scheme_is_known(prior, rx->peer_announced) && segment_bytes > 0 &&
+           bytes <= rx->attr->slots / 2 * segment_bytes;
 }
 
-static void choose_prior(struct rx *rx, uint64_t capacity, struct scheme_choice *choice)
+static void name_choice(struct auto_scheme *a, const char *name)
 {
-    struct auto_scheme *a = rx->automatic;
+    a->named = (struct auto_named){0};
+    int error = lh_model_scheme_parse(name, &a->named.scheme);
+    assert(!error); /* of this build */
+}
+
+/* By how much of the path has been seen. */
+static void choose_prior(struct rx *rx, uint64_t bytes, struct scheme_choice *choice)
+{
     struct scheme_choice prior = *choice;
-    const char *name = prior_of(rx, capacity);
-    if (!name)
-        name = SCHEME_NAME_PLAIN;
-    prior.scheme = scheme_table_machines(name, strlen(name));
+    uint64_t seen = rx->automatic->estimate.chunks_seen;
+    size_t i = 0;
+    while (i < PRIORS && seen >= priors[i].until_chunks)
+        i++;
+    name_choice(rx->automatic, SCHEME_NAME_PLAIN);
+    if (i == PRIORS || rx->choice.max_overhead < PRIOR_OVERHEAD || !is_short(rx, bytes))
+        return;
+    prior.scheme = scheme_table_machines(priors[i].scheme, strlen(priors[i].scheme));
     int error = prior.scheme->parse("", prior.params);
     assert(!error); /* of this build */
-    if (!scheme_is_known(&prior, rx->peer_announced) || !can_cut(rx, &prior, capacity))
+    if (!prior_suits(rx, &prior, bytes))
         return;
-    a->named = (struct auto_named){0};
-    error = lh_model_scheme_parse(name, &a->named.scheme);
-    assert(!error);
+    name_choice(rx->automatic, priors[i].scheme);
     *choice = prior;
 }
 

@@ -177,14 +177,14 @@ static void test_how_far_ahead(void **state)
     expect_ahead((16 << 20) + 2 * 1000000);
 }
 
-/* With slots of 64 chunks, which hold a segment of any code. */
+/* With slots of 4 MiB, which hold a segment of any code. */
 static const char *chosen_of(uint32_t slots, uint64_t bytes)
 {
     struct scheme_choice choice = rx.choice;
     const struct lh_attr *kept = rx.attr;
     struct lh_attr wide = *rx.attr;
     wide.slots = slots;
-    wide.slot_bytes = 64 * (uint64_t)wide.chunk_bytes;
+    wide.slot_bytes = (uint64_t)4 << 20;
     rx.attr = &wide;
     auto_scheme_choose(&rx, bytes, 0, &choice);
     rx.attr = kept;
@@ -227,7 +227,7 @@ static void test_an_unknown_path(void **state)
     assert_string_equal(chosen(1000), "sr-nack");
 }
 
-/* A user's limit of overhead holds, and a code needs two slots. */
+/* A user's limit of overhead holds, and all of the message must be in the slots at once, two for a segment. */
 static void test_where_an_unknown_path_is_not_coded_for(void **state)
 {
     (void)state;
@@ -237,6 +237,10 @@ static void test_where_an_unknown_path_is_not_coded_for(void **state)
     assert_string_equal(chosen(1000), "sr-nack");
     rx.choice.max_overhead = INFINITY;
     assert_string_equal(chosen_of(1, 1000), "sr-nack");
+    qp.path.rtt_ns = LH_NS_PER_S;
+    assert_string_equal(chosen_of(2, 3 << 20), "ec:mds");
+    assert_string_equal(chosen_of(2, 6 << 20), "sr-nack");
+    assert_string_equal(chosen_of(4, 6 << 20), "ec:mds");
 }
 
 /* A gap that a later chunk shows counts as lost when the reordering window is over. */

@@ -19,8 +19,7 @@
 #include "cli/options/cli_options.h"
 #include "cli/perf/perf_messages.h"
 #include "cli/results/json.h"
-#include "cli/run/run_command.h"
-#include "cli/terminal/progress_display.h"
+#include "cli/run/run_ranks.h"
 #include "cli/terminal/terminal.h"
 
 /* ---- devices --------------------------------------------------------------------------------------- */

@@ -10,11 +10,9 @@
 
 #include "cli/collective/collective_measure.h"
 #include "cli/options/cli_options.h"
-#include "cli/options/group_options.h"
 #include "cli/options/option_values.h"
 #include "cli/results/json.h"
 #include "cli/results/result_file.h"
-#include "cli/terminal/progress_display.h"
 #include "cli/terminal/terminal.h"
 
 /* ---- report ---------------------------------------------------------------------------------------- */

@@ -16,7 +16,6 @@
 #include "cli/options/cli_options.h"
 #include "cli/options/option_values.h"
 #include "cli/perf/perf_messages.h"
-#include "cli/terminal/progress_display.h"
 #include "cli/terminal/terminal.h"
 
 /* ---- report ---------------------------------------------------------------------------------------- */

@@ -13,10 +13,10 @@
 #include "cli/file/file_blocks.h"
 #include "cli/file/file_names.h"
 #include "cli/file/file_transfer.h"
-#include "cli/options/group_options.h"
+#include "cli/options/option_values.h"
 #include "cli/results/json.h"
 #include "cli/results/result_file.h"
-#include "cli/run/run_command.h"
+#include "cli/run/run_ranks.h"
 #include "cli/terminal/terminal.h"
 
 /* ---- transfer -------------------------------------------------------------------------------------- */

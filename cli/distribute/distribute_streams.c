@@ -18,8 +18,7 @@
 #include "cli/file/file_messages.h"
 #include "cli/file/file_names.h"
 #include "cli/file/file_partial.h"
-#include "cli/options/group_options.h"
-#include "cli/terminal/progress_display.h"
+#include "cli/options/option_values.h"
 #include "cli/terminal/terminal.h"
 
 /* ---- exchange -------------------------------------------------------------------------------------- */

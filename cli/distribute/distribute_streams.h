@@ -19,7 +19,7 @@
 #include "cli/file/file_blocks.h"
 #include "cli/file/file_messages.h"
 #include "cli/file/file_partial.h"
-#include "cli/terminal/progress_display.h"
+#include "cli/terminal/terminal.h"
 
 /* ---- exchange -------------------------------------------------------------------------------------- */
 

@@ -24,7 +24,6 @@
 #include "cli/options/cli_options.h"
 #include "cli/options/option_values.h"
 #include "cli/options/peer_address.h"
-#include "cli/terminal/progress_display.h"
 #include "cli/terminal/terminal.h"
 
 /* ---- receiver -------------------------------------------------------------------------------------- */

@@ -21,7 +21,6 @@
 #include "cli/perf/perf_messages.h"
 #include "cli/results/json.h"
 #include "cli/results/result_file.h"
-#include "cli/terminal/progress_display.h"
 #include "cli/terminal/terminal.h"
 
 /* ---- report ---------------------------------------------------------------------------------------- */

@@ -12,7 +12,6 @@
 #include "cli/options/cli_options.h"
 #include "cli/results/json.h"
 #include "cli/results/result_file.h"
-#include "cli/terminal/progress_display.h"
 #include "cli/terminal/terminal.h"
 
 /* ---- designs --------------------------------------------------------------------------------------- */

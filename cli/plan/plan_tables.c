@@ -11,7 +11,6 @@
 
 #include "cli/results/json.h"
 #include "cli/results/result_file.h"
-#include "cli/terminal/progress_display.h"
 #include "cli/terminal/terminal.h"
 
 /* ---- table ----------------------------------------------------------------------------------------- */

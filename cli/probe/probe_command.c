@@ -15,7 +15,6 @@
 #include "cli/options/peer_address.h"
 #include "cli/results/json.h"
 #include "cli/results/result_file.h"
-#include "cli/terminal/progress_display.h"
 #include "cli/terminal/terminal.h"
 
 /* ---- report ---------------------------------------------------------------------------------------- */

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cli/run/run_command.h"
 
 #include <errno.h>
 #include <inttypes.h>

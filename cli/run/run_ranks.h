@@ -1,5 +1,6 @@
 /*
- * run_ranks.h - the ranks of a job: their environment, local and remote start, output lines, and end.
+ * run_ranks.h - the ranks of a job: their environment, local and remote start, output lines, and end; the
+ * command that starts them.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -78,5 +79,21 @@ void cli_lines_end(struct cli_lines *lines);
  * NULL, or why there is none; *unknown: the host's name has no address. */
 const char *cli_remote_address(const char *host, int family, char address[CLI_RUN_ADDRESS_MAX],
                                bool *unknown);
+
+/* ---- run ------------------------------------------------------------------------------------------- */
+
+/* longhaul run: starts a group of processes, on this machine or on the hosts of a list. */
+
+int cli_run(int argc, char **argv);
+
+/* ---- hosts ----------------------------------------------------------------------------------------- */
+
+/* Runs a command of this program as a group: rank 0 here, the others on other machines. */
+
+/* Rank r runs on hosts[r - 1], "[USER@]HOST", by the remote shell: NULL, or with arguments, "ssh -p 2222".
+ * words: those behind "longhaul", "distribute" the first; NULL ends them. There, too, the program is found
+ * as here: by PATH, or in the same place. MASTER_ADDR, where it is set, is this machine's address for all of
+ * them. Returns the exit status. */
+int cli_run_on_hosts(const char *shell, const char *const *hosts, uint32_t count, char **words);
 
 #endif

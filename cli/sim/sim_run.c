@@ -12,7 +12,6 @@
 
 #include "cli/results/result_file.h"
 #include "cli/sim/scenario.h"
-#include "cli/terminal/progress_display.h"
 #include "cli/terminal/terminal.h"
 
 /* ---- progress -------------------------------------------------------------------------------------- */

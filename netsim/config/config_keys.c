@@ -18,7 +18,7 @@
 #include "congestion/congestion_table.h"
 #include "netsim/base/netsim_config.h"
 #include "netsim/base/netsim_time.h"
-#include "netsim/workload/workload_pairs.h"
+#include "netsim/workload/workload.h"
 
 /* ---- key value ------------------------------------------------------------------------------------- */
 

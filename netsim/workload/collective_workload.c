@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "collective/schedules.h"
 #include "netsim/base/flow_list.h"
-#include "netsim/workload/workload_pairs.h"
 
 /* ---- collective waits ------------------------------------------------------------------------------ */
 

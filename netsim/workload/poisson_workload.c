@@ -13,7 +13,6 @@
 #include "netsim/base/line_reader.h"
 #include "netsim/base/netsim_config.h"
 #include "netsim/base/netsim_time.h"
-#include "netsim/workload/workload_pairs.h"
 
 /* ---- arrivals -------------------------------------------------------------------------------------- */
 

@@ -12,7 +12,6 @@
 #include "netsim/base/line_reader.h"
 #include "netsim/base/netsim_config.h"
 #include "netsim/engine/network.h"
-#include "netsim/workload/workload_pairs.h"
 
 /* ---- flow file ------------------------------------------------------------------------------------- */
 

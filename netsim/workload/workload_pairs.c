@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "netsim/workload/workload_pairs.h"
+#include "netsim/workload/workload.h"
 
 #include <assert.h>
 #include <string.h>

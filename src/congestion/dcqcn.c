@@ -9,8 +9,8 @@
 #include <longhaul/units.h>
 
 #include "base/error.h"
+#include "congestion/controllers.h"
 #include "congestion/flight.h"
-#include "congestion/keys.h"
 
 /* ---- dcqcn ----------------------------------------------------------------------------------------- */
 

@@ -7,8 +7,8 @@
 #include <longhaul/congestion.h>
 #include <longhaul/units.h>
 
+#include "congestion/controllers.h"
 #include "congestion/flight.h"
-#include "congestion/keys.h"
 
 /* ---- eqds receiver --------------------------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "congestion/keys.h"
+#include "congestion/controllers.h"
 
 #include <assert.h>
 #include <stdio.h>

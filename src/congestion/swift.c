@@ -12,7 +12,6 @@
 #include <longhaul/units.h>
 
 #include "congestion/flight.h"
-#include "congestion/keys.h"
 
 /* Section 3.1 and 3.2 of the paper: beta and max_mdf. */
 #define CUT_GAIN 0.8

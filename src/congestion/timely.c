@@ -13,7 +13,6 @@
 
 #include "base/error.h"
 #include "congestion/flight.h"
-#include "congestion/keys.h"
 
 /* Table 1 of the paper: weight of the newest difference, cut, and completions before the fast increase. */
 #define NEWEST_WEIGHT 0.875

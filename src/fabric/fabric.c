@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fabric/fabric.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <linux/sock_diag.h>
 #include <stdatomic.h>
@@ -17,6 +18,7 @@
 #include <longhaul/types.h>
 
 #include "base/error.h"
+#include "base/min_max.h"
 #include "wire/qp_info.h"
 #include "wire/roce_packet.h"
 
@@ -137,4 +139,113 @@ uint32_t socket_drops(int fd)
     if (getsockopt(fd, SOL_SOCKET, SO_MEMINFO, counters, &bytes) != 0)
         return 0;
     return bytes >= (SK_MEMINFO_DROPS + 1) * sizeof counters[0] ? counters[SK_MEMINFO_DROPS] : 0;
+}
+
+/* ---- packet pieces --------------------------------------------------------------------------------- */
+
+#define EIGHTHS      8u
+#define LAST_EXTENTS 3u /* more, of the last piece of a short packet */
+
+static_assert(PACKET_PIECES_MAX == EIGHTHS && 1u << (PACKET_LENGTHS - 1) == PACKET_PIECES_MAX,
+              "an eighth is the shortest");
+static_assert(ROCE_PAYLOAD_STEP % EIGHTHS == 0, "it is whole");
+
+static bool is_power_of_two(uint32_t n)
+{
+    return n != 0 && (n & (n - 1)) == 0;
+}
+
+uint32_t packet_lengths(uint32_t mtu_bytes)
+{
+    uint32_t lengths = 1;
+    while (mtu_bytes % ROCE_PAYLOAD_STEP == 0 && lengths < PACKET_LENGTHS &&
+           mtu_bytes >> lengths >= PACKET_PIECE_MIN)
+        lengths++;
+    return lengths;
+}
+
+uint32_t packet_cut(const struct packet_receiver *peer, const struct fabric_write *write, uint32_t pieces,
+                    struct fabric_write out[PACKET_PIECES_MAX])
+{
+    assert(pieces >= 2 && pieces <= PACKET_PIECES_MAX && is_power_of_two(pieces));
+    assert(write->bytes <= peer->mtu_bytes && peer->mtu_bytes % EIGHTHS == 0);
+    const uint32_t length = peer->mtu_bytes / pieces;
+    const uint64_t extents = (uint64_t)__builtin_ctz(pieces);
+    uint32_t count = 0;
+    out[0] = *write;
+    if (write->bytes <= length)
+        return 1;
+    for (uint32_t at = 0; at < write->bytes; at += length) { /* at most PACKET_PIECES_MAX */
+        struct fabric_write *piece = &out[count++];
+        bool is_last = at + length >= write->bytes && write->bytes < peer->mtu_bytes;
+        *piece = *write;
+        piece->payload = write->payload + at;
+        piece->bytes = (uint32_t)lh_min(length, write->bytes - at);
+        piece->va = write->va + at + (extents + (is_last ? LAST_EXTENTS : 0)) * peer->extent_bytes;
+        if (at > 0)
+            piece->corrupt_bit = 0;
+    }
+    return count;
+}
+
+bool packet_piece_read(const struct fabric_endpoint_attr *attr, uint64_t va, uint32_t packet,
+                       uint32_t bytes, struct packet_piece *piece)
+{
+    const uint64_t extent_bytes = attr->slots * attr->slot_bytes;
+    const uint32_t mtu = attr->mtu_bytes;
+    uint64_t extents = va / extent_bytes;
+    if (extents < 1 || extents > 2 * LAST_EXTENTS)
+        return false;
+    bool is_last = extents > LAST_EXTENTS;
+    uint32_t lengths = (uint32_t)(is_last ? extents - LAST_EXTENTS : extents);
+    uint64_t in_extent = va - extents * extent_bytes;
+    uint64_t offset = in_extent % attr->slot_bytes;
+    uint64_t start = (uint64_t)packet * mtu;
+    if (lengths >= packet_lengths(mtu) || offset < start || offset - start >= mtu)
+        return false;
+    uint32_t length = mtu >> lengths;
+    uint32_t at = (uint32_t)(offset - start);
+    if (at % length != 0 || bytes == 0 || bytes > length)
+        return false;
+    if (is_last ? at + bytes == mtu : bytes < length)
+        return false;
+    *piece = (struct packet_piece){.slot = (uint32_t)(in_extent / attr->slot_bytes),
+                                   .offset = offset,
+                                   .first = at / (mtu / EIGHTHS),
+                                   .end_bytes = is_last ? at + bytes : 0};
+    return true;
+}
+
+/* Bits of the eighths from one on, before another. */
+static uint8_t eighths_of(uint32_t first, uint32_t end)
+{
+    assert(first <= end && end <= EIGHTHS);
+    return (uint8_t)((1u << end) - (1u << first));
+}
+
+/* Neighbours have places of their own, so a burst of losses fits. */
+static struct packet_partial *place_of(struct packet_partial *partials, const struct packet_piece *piece,
+                                       uint32_t packet)
+{
+    return &partials[(packet + piece->slot * 0x9E3779B1u) % PACKET_PARTIALS];
+}
+
+uint32_t packet_piece_add(struct packet_partial *partials, const struct packet_piece *piece,
+                          uint32_t mtu_bytes, uint32_t rkey, uint32_t packet, uint32_t bytes)
+{
+    struct packet_partial *partial = place_of(partials, piece, packet);
+    const uint32_t eighth = mtu_bytes / EIGHTHS;
+    if (partial->eighths == 0 || partial->rkey != rkey || partial->packet != packet ||
+        partial->slot != piece->slot)
+        *partial = (struct packet_partial){.rkey = rkey, .packet = packet, .slot = (uint16_t)piece->slot};
+    /* The two ends of a packet that has two are a liar's: the last one counts. */
+    if (piece->end_bytes != 0)
+        partial->end_bytes = (uint16_t)piece->end_bytes;
+    partial->eighths |= eighths_of(piece->first, piece->first + (bytes + eighth - 1) / eighth);
+    uint32_t end_bytes = partial->end_bytes != 0 ? partial->end_bytes : mtu_bytes;
+    uint8_t all = eighths_of(0, (end_bytes + eighth - 1) / eighth);
+    if ((partial->eighths & all) != all)
+        return 0;
+    partial->eighths = 0;
+    return end_bytes;
 }

@@ -10,7 +10,6 @@
 #define LH_FABRIC_RX_CHECK_H
 
 #include "fabric/fabric.h"
-#include "fabric/packet_pieces.h"
 #include "wire/roce_packet.h"
 
 struct rx_slot {

@@ -6,12 +6,12 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
-#include "group/group.h"
 
-int agreement_init(struct agreement *agreement, uint32_t ranks)
+int agreement_init(struct agreement *agreement, const struct members *members)
 {
-    agreement->reports = calloc(ranks, sizeof *agreement->reports);
-    return agreement->reports ? 0 : lh_fail(LH_ENOMEM, "group: no memory for %u ranks", ranks);
+    agreement->members = members;
+    agreement->reports = calloc(members->size, sizeof *agreement->reports);
+    return agreement->reports ? 0 : lh_fail(LH_ENOMEM, "group: no memory for %u ranks", members->size);
 }
 
 void agreement_free(struct agreement *agreement)
@@ -29,50 +29,52 @@ static bool is_same(const struct agreement_set *one, const struct agreement_set 
     return memcmp(one, other, sizeof *one) == 0;
 }
 
-static struct agreement_report *own_report(const struct lh_group *group)
+static struct agreement_report *own_report(const struct agreement *agreement)
 {
-    return &group->agreement.reports[group->rank];
+    return &agreement->reports[agreement->members->rank];
 }
 
-const struct agreement_set *agreement_failed(const struct lh_group *group)
+const struct agreement_set *agreement_failed(const struct agreement *agreement)
 {
-    return &own_report(group)->failed;
+    return &own_report(agreement)->failed;
 }
 
-static bool is_left(const struct lh_group *group, uint32_t rank)
+static bool is_left(const struct agreement *agreement, uint32_t rank)
 {
-    return rank != group->rank && !agreement_has(agreement_failed(group), rank);
+    return rank != agreement->members->rank && !agreement_has(agreement_failed(agreement), rank);
 }
 
 /* ---- reports ----------------------------------------------------------------------------------------- */
 
-static struct agreement_set failed_of(const struct lh_group *group)
+static struct agreement_set failed_of(const struct agreement *agreement)
 {
     struct agreement_set set = {0};
-    for (uint32_t r = 0; r < group->size; r++)
-        if (r != group->rank && group_link(group, r)->error)
+    for (uint32_t r = 0; r < agreement->members->size; r++)
+        if (r != agreement->members->rank && member_link(agreement->members, r)->error)
             set.bits[r / 8] |= (uint8_t)(1u << r % 8);
     return set;
 }
 
-static void send_report(struct lh_group *group, uint32_t rank)
+static void send_report(struct agreement *agreement, uint32_t rank)
 {
-    const struct tag tag = {.group = group->id, .kind = TAG_AGREE, .operation = TAG_NO_OPERATION};
-    const struct agreement_report *own = own_report(group);
+    const struct tag tag = {
+        .group = agreement->members->id, .kind = TAG_AGREE, .operation = TAG_NO_OPERATION};
+    const struct agreement_report *own = own_report(agreement);
     uint8_t body[AGREEMENT_BYTES];
     lh_put_be32(body, own->next_group);
     lh_put_be32(body + 4, own->round);
     lh_put_be32(body + 8, own->final);
     lh_put_be32(body + 12, own->measured);
     memcpy(body + 16, own->failed.bits, AGREEMENT_SET_BYTES);
-    link_send_control(group_link(group, rank), &tag, body, sizeof body); /* or its link fails */
+    link_send_control(member_link(agreement->members, rank), &tag, body,
+                      sizeof body); /* or its link fails */
 }
 
-static void report(struct lh_group *group)
+static void report(struct agreement *agreement)
 {
-    for (uint32_t r = 0; r < group->size; r++)
-        if (is_left(group, r))
-            send_report(group, r);
+    for (uint32_t r = 0; r < agreement->members->size; r++)
+        if (is_left(agreement, r))
+            send_report(agreement, r);
 }
 
 static bool read_report(const uint8_t *in, size_t bytes, struct agreement_report *report)
@@ -89,26 +91,24 @@ static bool read_report(const uint8_t *in, size_t bytes, struct agreement_report
 
 /* ---- agreeing ---------------------------------------------------------------------------------------- */
 
-uint32_t agreement_missing(const struct lh_group *group)
+uint32_t agreement_missing(const struct agreement *agreement)
 {
-    const struct agreement *agreement = &group->agreement;
-    for (uint32_t r = 0; r < group->size; r++)
-        if (is_left(group, r) && (agreement->reports[r].round < agreement->round ||
-                                  !is_same(&agreement->reports[r].failed, agreement_failed(group))))
+    for (uint32_t r = 0; r < agreement->members->size; r++)
+        if (is_left(agreement, r) && (agreement->reports[r].round < agreement->round ||
+                                      !is_same(&agreement->reports[r].failed, agreement_failed(agreement))))
             return r;
     return LH_GROUP_RANKS_MAX;
 }
 
 /* The id of what is left is the same at all: it is made of what each reported with this result. */
-static void settle(struct lh_group *group)
+static void settle(struct agreement *agreement)
 {
-    struct agreement *agreement = &group->agreement;
-    if (!agreement->active || agreement_missing(group) != LH_GROUP_RANKS_MAX)
+    if (!agreement->active || agreement_missing(agreement) != LH_GROUP_RANKS_MAX)
         return;
-    struct agreement_report *own = own_report(group);
-    for (uint32_t r = 0; r < group->size; r++) {
+    struct agreement_report *own = own_report(agreement);
+    for (uint32_t r = 0; r < agreement->members->size; r++) {
         const struct agreement_report *other = &agreement->reports[r];
-        if (!is_left(group, r))
+        if (!is_left(agreement, r))
             continue;
         if (own->next_group < other->next_group)
             own->next_group = other->next_group;
@@ -121,83 +121,80 @@ static void settle(struct lh_group *group)
     agreement->active = false;
 }
 
-static void take_over(struct lh_group *group, const struct agreement_report *report)
+static void take_over(struct agreement *agreement, const struct agreement_report *report)
 {
-    struct agreement *agreement = &group->agreement;
     if (!agreement->active || !report->final || report->round != agreement->round ||
-        agreement_has(&report->failed, group->rank))
+        agreement_has(&report->failed, agreement->members->rank))
         return;
-    *own_report(group) = *report;
+    *own_report(agreement) = *report;
     agreement->next_group = report->next_group;
     agreement->measured = report->measured;
     agreement->active = false;
     agreement->taken = true;
 }
 
-void agreement_begin(struct lh_group *group)
+void agreement_begin(struct agreement *agreement, uint32_t next_group, uint32_t measured)
 {
-    if (group->agreement.open)
+    if (agreement->open)
         return;
-    group->agreement.round++;
-    group->agreement.active = group->agreement.open = true;
-    *own_report(group) = (struct agreement_report){.round = group->agreement.round,
-                                                   .next_group = group->mesh->next_group,
-                                                   .measured = group->paths.measured,
-                                                   .failed = failed_of(group)};
-    report(group);
-    settle(group);
+    agreement->round++;
+    agreement->active = agreement->open = true;
+    *own_report(agreement) = (struct agreement_report){.round = agreement->round,
+                                                       .next_group = next_group,
+                                                       .measured = measured,
+                                                       .failed = failed_of(agreement)};
+    report(agreement);
+    settle(agreement);
 }
 
-void agreement_end(struct lh_group *group)
+void agreement_end(struct agreement *agreement)
 {
-    group->agreement.open = false;
+    agreement->open = false;
 }
 
-void agreement_on_link_failed(struct lh_group *group)
+void agreement_on_link_failed(struct agreement *agreement)
 {
-    struct agreement_set failed = failed_of(group);
-    if (!group->agreement.active || is_same(&failed, agreement_failed(group)))
+    struct agreement_set failed = failed_of(agreement);
+    if (!agreement->active || is_same(&failed, agreement_failed(agreement)))
         return;
-    own_report(group)->failed = failed;
-    report(group);
-    settle(group);
+    own_report(agreement)->failed = failed;
+    report(agreement);
+    settle(agreement);
 }
 
-bool agreement_on_report(struct lh_group *group, uint32_t rank, const uint8_t *in, size_t bytes)
+bool agreement_on_report(struct agreement *agreement, uint32_t rank, const uint8_t *in, size_t bytes)
 {
-    struct agreement_report *report = &group->agreement.reports[rank];
+    struct agreement_report *report = &agreement->reports[rank];
     if (!read_report(in, bytes, report))
         return false;
-    settle(group);
-    take_over(group, report);
+    settle(agreement);
+    take_over(agreement, report);
     return true;
 }
 
-void agreement_answer(struct lh_group *group, uint32_t rank)
+void agreement_answer(struct agreement *agreement, uint32_t rank)
 {
-    struct agreement *agreement = &group->agreement;
     const struct agreement_report *of = &agreement->reports[rank];
     if (agreement->taken)
-        report(group); /* who told this rank may be dead */
+        report(agreement); /* who told this rank may be dead */
     else if (!agreement->active && !of->final && of->round > 0 && of->round == agreement->round &&
-             !is_same(&of->failed, agreement_failed(group)))
-        send_report(group, rank);
+             !is_same(&of->failed, agreement_failed(agreement)))
+        send_report(agreement, rank);
     agreement->taken = false;
 }
 
-bool agreement_next_failed(const struct lh_group *group, uint32_t *rank)
+bool agreement_next_failed(const struct agreement *agreement, uint32_t *rank)
 {
-    const struct agreement *agreement = &group->agreement;
-    for (; agreement->active && *rank < group->size; ++*rank)
-        for (uint32_t r = 0; r < group->size; r++)
-            if (is_left(group, *rank) && is_left(group, r) &&
+    for (; agreement->active && *rank < agreement->members->size; ++*rank)
+        for (uint32_t r = 0; r < agreement->members->size; r++)
+            if (is_left(agreement, *rank) && is_left(agreement, r) &&
                 agreement->reports[r].round >= agreement->round &&
                 agreement_has(&agreement->reports[r].failed, *rank))
                 return true;
     return false;
 }
 
-bool agreement_is_reached(const struct lh_group *group)
+bool agreement_is_reached(const struct agreement *agreement)
 {
-    return group->agreement.round > 0 && !group->agreement.active;
+    return agreement->round > 0 && !agreement->active;
 }

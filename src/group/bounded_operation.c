@@ -21,11 +21,11 @@
 
 /* ---- which operations ---------------------------------------------------------------------------------- */
 
-static bool group_is_bounded(const struct lh_group *group)
+static bool group_is_bounded(const struct op_context *context)
 {
-    const bool *bounded = group->mesh->bounded;
-    uint32_t sites = group->paths.named ? group->paths.order->map.sites : 1;
-    return (bounded[0] && group->size > sites) || (bounded[1] && sites > 1);
+    const bool *bounded = context->bounded;
+    uint32_t sites = context->paths->named ? context->paths->order->map.sites : 1;
+    return (bounded[0] && context->members->size > sites) || (bounded[1] && sites > 1);
 }
 
 static bool transforms(enum lh_type type, enum lh_hadamard_type *as)
@@ -45,14 +45,14 @@ static bool transforms(enum lh_type type, enum lh_hadamard_type *as)
     }
 }
 
-int bounded_check(const struct lh_group *group, const struct op_request *request, bool *is)
+int bounded_check(const struct op_context *context, const struct op_request *request, bool *is)
 {
     const char *name = call_name(request->collective, request->form);
     enum lh_hadamard_type type;
-    uint64_t elements = layout_elements(request->collective, group->size, request->count);
+    uint64_t elements = layout_elements(request->collective, context->members->size, request->count);
     bool sums =
         request->collective == COLLECTIVE_ALLREDUCE || request->collective == COLLECTIVE_REDUCE_SCATTER;
-    *is = group_is_bounded(group) && !(request->options && request->options->reliable) &&
+    *is = group_is_bounded(context) && !(request->options && request->options->reliable) &&
           (request->form == CALL_UNEVEN || elements * lh_type_bytes(request->type) > BOUNDED_BYTES_MIN);
     if (!*is)
         return 0;
@@ -76,8 +76,8 @@ int bounded_check(const struct lh_group *group, const struct op_request *request
 
 bool bounded_hop(const struct lh_collective *op, uint32_t rank)
 {
-    return op->bounded && rank != op->group->rank &&
-           group_link(op->group, rank)->lanes[LANE_BOUNDED].connection;
+    return op->bounded && rank != op->members->rank &&
+           member_link(op->members, rank)->lanes[LANE_BOUNDED].connection;
 }
 
 /* ---- memory -------------------------------------------------------------------------------------------- */
@@ -198,7 +198,7 @@ uint32_t bounded_tag(const struct lh_collective *op, const struct piece *piece, 
 /* What receiving a piece takes, but for what its phase waits for anyway. */
 static uint64_t weight_of(const struct lh_collective *op, const struct piece *piece)
 {
-    uint64_t rate_bps = op->group->paths.across.rate_bps;
+    uint64_t rate_bps = op->context->paths->across.rate_bps;
     return piece->bytes * BITS_A_SECOND / (rate_bps ? rate_bps : RATE_BPS);
 }
 
@@ -230,7 +230,7 @@ static void weigh(struct lh_collective *op)
             const struct piece *piece = &op->pieces.receives[end];
             if (!bounded_hop(op, piece->peer))
                 continue;
-            lh_time half_ns = link_rtt_ns(group_link(op->group, piece->peer)) / 2;
+            lh_time half_ns = link_rtt_ns(member_link(op->members, piece->peer)) / 2;
             latency_ns = half_ns > latency_ns ? half_ns : latency_ns;
             bounded->total.weight += weight_of(op, piece);
         }
@@ -243,7 +243,7 @@ static void weigh(struct lh_collective *op)
 
 static lh_time deadline_of(const struct lh_collective *op, uint32_t rank)
 {
-    lh_time told_ns = group_link(op->group, rank)->deadline_ns;
+    lh_time told_ns = member_link(op->members, rank)->deadline_ns;
     return told_ns == LH_DEADLINE_AUTO ? op->bounded->deadline_ns : told_ns;
 }
 
@@ -278,7 +278,7 @@ lh_time bounded_until(const struct lh_collective *op, uint32_t rank)
 static lh_time last_expiry(const struct lh_collective *op)
 {
     lh_time last = op->result.started_ns;
-    for (uint32_t r = 0; r < op->group->size; r++)
+    for (uint32_t r = 0; r < op->members->size; r++)
         if (bounded_hop(op, r) && bounded_until(op, r) > last)
             last = bounded_until(op, r);
     return last;
@@ -324,7 +324,7 @@ static bool is_awaited(const struct lh_collective *op, uint32_t receive)
 /* Nobody is waited for any more who could not come in time. */
 static void excuse(struct lh_collective *op)
 {
-    for (uint32_t r = 0; r < op->group->size; r++) {
+    for (uint32_t r = 0; r < op->members->size; r++) {
         struct op_peer *peer = &op->peers[r];
         bool needed = peer->receives > 0 || peer->sends > 0;
         if (!bounded_hop(op, r) || peer->agreed || peer->excused || !needed)
@@ -375,7 +375,7 @@ static bool has_due(const void *context, uint64_t encoded)
     const struct due *due = context;
     const struct op_peer *peer = &due->op->peers[due->rank];
     struct tag tag;
-    if (!tag_decode(encoded, &tag) || tag.kind != TAG_PIECE || tag.group != due->op->group->id ||
+    if (!tag_decode(encoded, &tag) || tag.kind != TAG_PIECE || tag.group != due->op->members->id ||
         tag.operation != due->op->number)
         return false;
     uint32_t number = tag.piece & (BOUNDED_PIECES_MAX - 1);
@@ -393,7 +393,7 @@ bool bounded_end_due(const struct lh_collective *op, lh_time now)
         if (rank == last || !is_due(op, i, now))
             continue;
         const struct due due = {op, rank, now};
-        link_end_receives(group_link(op->group, rank), has_due, &due);
+        link_end_receives(member_link(op->members, rank), has_due, &due);
         last = rank;
     }
     return last != LH_NO_RANK;
@@ -455,7 +455,7 @@ static bool gave_up(const struct lh_collective *op, uint32_t rank)
 
 static int announce_to(struct lh_collective *op, uint32_t rank)
 {
-    const struct tag tag = {.group = op->group->id, .kind = TAG_OVER, .operation = op->number};
+    const struct tag tag = {.group = op->members->id, .kind = TAG_OVER, .operation = op->number};
     uint8_t body[8 * BOUNDED_OVER_RANGES];
     uint32_t from = 0;
     size_t bytes;
@@ -466,7 +466,7 @@ static int announce_to(struct lh_collective *op, uint32_t rank)
             bytes += 8;
         if (!needed && bytes == 0)
             return 0;
-        int error = link_send_control(group_link(op->group, rank), &tag, body, bytes);
+        int error = link_send_control(member_link(op->members, rank), &tag, body, bytes);
         if (error)
             return error;
         needed = false;
@@ -476,8 +476,8 @@ static int announce_to(struct lh_collective *op, uint32_t rank)
 
 int bounded_announce_over(struct lh_collective *op, uint32_t *rank)
 {
-    for (uint32_t r = 0; r < op->group->size; r++) {
-        bool tells = bounded_hop(op, r) && !group_link(op->group, r)->error;
+    for (uint32_t r = 0; r < op->members->size; r++) {
+        bool tells = bounded_hop(op, r) && !member_link(op->members, r)->error;
         int error = tells ? announce_to(op, r) : 0;
         if (error) {
             *rank = r;
@@ -530,7 +530,7 @@ static uint16_t count_in(const struct lh_collective *op, const struct arrival *a
     uint16_t count = arrival->contributions;
     if (count == 0)
         count = arrival->counts ? lh_get_be16(arrival->counts + 2 * (size_t)index) : 0;
-    return count <= op->group->size ? count : (uint16_t)op->group->size;
+    return count <= op->members->size ? count : (uint16_t)op->members->size;
 }
 
 static void store(const struct lh_collective *op, uint32_t block, uint32_t granule, const uint8_t *from,
@@ -550,7 +550,7 @@ static void add(const struct lh_collective *op, uint32_t block, uint32_t granule
 {
     uint16_t *own = &counts_of(op, block)[granule];
     uint32_t sum = *own + (uint32_t)count;
-    *own = (uint16_t)(sum < op->group->size ? sum : op->group->size);
+    *own = (uint16_t)(sum < op->members->size ? sum : op->members->size);
 }
 
 void bounded_apply(struct lh_collective *op, uint32_t receive, uint8_t *data)
@@ -594,8 +594,8 @@ static int take_memory(struct lh_collective *op)
     bounded->counts = calloc((size_t)blocks * bounded->granules + 1, sizeof *bounded->counts);
     bounded->until = calloc(op->pieces.receive_count + 1u, sizeof *bounded->until);
     bounded->dropped = calloc(op->pieces.send_count + 1u, sizeof *bounded->dropped);
-    bounded->over = calloc(op->group->size, sizeof *bounded->over);
-    bounded->missing = calloc(op->group->size, sizeof *bounded->missing);
+    bounded->over = calloc(op->members->size, sizeof *bounded->over);
+    bounded->missing = calloc(op->members->size, sizeof *bounded->missing);
     if (bounded->counts && bounded->until && bounded->dropped && bounded->over && bounded->missing)
         return 0;
     return lh_fail(LH_ENOMEM, "%s: no memory for counts of %u blocks", op->schedule->name, blocks);
@@ -630,7 +630,7 @@ int bounded_create(struct lh_collective *op)
 static struct lh_hadamard transform_of(const struct lh_collective *op, uint32_t block)
 {
     struct lh_hadamard transform = op->bounded->transform;
-    transform.seed = (((uint64_t)op->group->id << 32 | op->number) + 1) * SEED_STEP + block;
+    transform.seed = (((uint64_t)op->members->id << 32 | op->number) + 1) * SEED_STEP + block;
     return transform;
 }
 
@@ -670,7 +670,7 @@ static bool is_result(const struct lh_collective *op, uint32_t block)
 
 static bool lacks_some(const struct lh_collective *op, uint32_t block, uint32_t granule)
 {
-    return counts_of(op, block)[granule] < (is_sum(op) ? op->group->size : 1);
+    return counts_of(op, block)[granule] < (is_sum(op) ? op->members->size : 1);
 }
 
 /* Returns whether a granule of it lacks something. */
@@ -694,7 +694,7 @@ static int decode(struct lh_collective *op, uint32_t block, uint32_t *contributi
     const struct layout *layout = &op->layout;
     const struct lh_hadamard transform = transform_of(op, block);
     const struct lh_hadamard_arrival arrival = {.contributions = contributions,
-                                                .contributors = op->group->size};
+                                                .contributors = op->members->size};
     uint8_t *from = layout_to(layout, block), *to = op->bounded->out + (from - layout->out);
     size_t count = layout_bytes(layout, block) / layout->element_bytes;
     bool lacks = count_missing(op, block);

@@ -24,16 +24,13 @@
 #include <longhaul/hadamard.h>
 
 #include "collective/adaptive_timeout.h"
-#include "group/group_messages.h"
-#include "group/group_operation.h"
+#include "group/operation_state.h"
 
 #define GRANULE_BYTES       1024u
 #define BOUNDED_NUMBER_BITS 19 /* of a piece's tag; above them its contributions, 0: TAG_COUNTS has them */
 #define BOUNDED_PIECES_MAX  (1u << BOUNDED_NUMBER_BITS)
 #define BOUNDED_BYTES_MIN   4096u /* an operation of fewer bytes is reliable */
 #define BOUNDED_OVER_RANGES 256u  /* of one TAG_OVER */
-
-struct op_request;
 
 struct bounded_phase {
     uint64_t weight;    /* its share of the deadline */
@@ -65,7 +62,7 @@ struct bounded {
 };
 
 /* Whether an operation may be incomplete: there is such a hop in its group. -LH_EINVAL: it cannot be. */
-int bounded_check(const struct lh_group *group, const struct op_request *request, bool *is);
+int bounded_check(const struct op_context *context, const struct op_request *request, bool *is);
 /* Takes an operation, which has its pieces, but no work memory. -LH_ENOMEM, -LH_EINVAL. */
 int bounded_create(struct lh_collective *op);
 void bounded_free(struct bounded *bounded);

@@ -45,7 +45,7 @@ static int check_options(const struct lh_group *group, const struct lh_collectiv
 /* counts: by rank; NULL: each has `count`. */
 static bool has_elements(const struct lh_group *group, const size_t *counts, size_t count)
 {
-    for (uint32_t r = 0; counts && r < group->size; r++)
+    for (uint32_t r = 0; counts && r < group->members.size; r++)
         if (counts[r] > 0)
             return true;
     return !counts && count > 0;
@@ -96,12 +96,14 @@ static struct extents extents_of(const struct lh_group *group, const struct op_r
     bool parts_out =
         what == COLLECTIVE_ALLGATHER || what == COLLECTIVE_GATHER || what == COLLECTIVE_ALLTOALL;
     struct extents extents = {
-        .in = extent_of(request->in_counts, request->count, parts_in ? group->size : 1, element_bytes),
-        .out = extent_of(request->out_counts, request->count, parts_out ? group->size : 1, element_bytes),
+        .in = extent_of(request->in_counts, request->count, parts_in ? group->members.size : 1,
+                        element_bytes),
+        .out = extent_of(request->out_counts, request->count, parts_out ? group->members.size : 1,
+                         element_bytes),
         .form = request->in_place ? "in == out" : NULL,
     };
     if (request->in_place && parts_out) {
-        extents.part = extent_of(request->out_counts, request->count, group->rank, element_bytes);
+        extents.part = extent_of(request->out_counts, request->count, group->members.rank, element_bytes);
         extents.form = "in at this rank's part of out";
     }
     return extents;
@@ -138,9 +140,9 @@ static int check(const struct lh_group *group, const struct op_request *request,
     if ((unsigned)request->reduction >= LH_REDUCTIONS)
         return lh_fail(LH_EINVAL, "%s: reduction %d: out of range (0 to %d)", name, (int)request->reduction,
                        (int)LH_REDUCTIONS - 1);
-    if (request->root >= group->size)
+    if (request->root >= group->members.size)
         return lh_fail(LH_EINVAL, "%s: root %u: out of range (0 to %u)", name, request->root,
-                       group->size - 1);
+                       group->members.size - 1);
     error = check_memory(group, request);
     if (error)
         return error;
@@ -163,8 +165,9 @@ static int find(struct lh_group *group, const struct op_request *request, const 
                              call_name(request->collective, request->form), name, (*schedule)->name);
     }
     if (!name) {
-        uint64_t elements = layout_elements(request->collective, group->size, request->count);
-        return choosing_find(group, request->collective, elements * lh_type_bytes(request->type), schedule);
+        uint64_t elements = layout_elements(request->collective, group->members.size, request->count);
+        return choosing_find(&group->paths, request->collective, elements * lh_type_bytes(request->type),
+                             schedule);
     }
     *schedule = named_schedule(request->collective, name, names, sizeof names);
     if (*schedule)
@@ -175,10 +178,10 @@ static int find(struct lh_group *group, const struct op_request *request, const 
 
 static int check_members(struct lh_group *group, const char *name)
 {
-    for (uint32_t r = 0; r < group->size; r++) {
-        int error = r == group->rank ? 0 : group_link(group, r)->error;
+    for (uint32_t r = 0; r < group->members.size; r++) {
+        int error = r == group->members.rank ? 0 : member_link(&group->members, r)->error;
         if (error && error != -LH_ECLOSED) {
-            mesh_announce_failed(group->mesh, group->members[r]); /* they may wait for this rank */
+            mesh_announce_failed(group->mesh, group->members.of_mesh[r]); /* they may wait for this rank */
             return lh_fail((enum lh_error) - error, "%s: rank %u has failed: %s", name, r,
                            lh_strerror(error));
         }
@@ -193,9 +196,10 @@ static int begin(struct lh_group *group, const struct op_request *request, struc
     if (!error)
         error = find(group, request, &schedule);
     if (!error)
-        error = op_create(group, request, schedule, op);
+        error = op_create(&group->operations, request, schedule, op);
     if (error)
         return error;
+    (*op)->group = group;
     (*op)->number = group->next_operation;
     group->next_operation = (group->next_operation + 1) & ((1u << TAG_OPERATION_BITS) - 1);
     (*op)->next = group->first_op;
@@ -228,7 +232,7 @@ static int calls_start(struct lh_group *group, const struct op_request *request,
 /* A group that is NULL is refused later. */
 static bool is_root(const struct lh_group *group, uint32_t root)
 {
-    return group && group->rank == root;
+    return group && group->members.rank == root;
 }
 
 /* ---- the collectives --------------------------------------------------------------------------------- */
@@ -468,10 +472,11 @@ int lh_compare(struct lh_group *group, const struct lh_buffer *buffers, uint32_t
     if (error)
         return error;
     size_t bytes = (size_t)count * DIGEST_BYTES;
-    uint8_t *digests = calloc(group->size, bytes > 0 ? bytes : 1);
+    uint8_t *digests = calloc(group->members.size, bytes > 0 ? bytes : 1);
     if (!digests)
-        return lh_fail(LH_ENOMEM, "compare: no memory for %u digests of %u ranks", count, group->size);
-    uint8_t *own = digests + group->rank * bytes;
+        return lh_fail(LH_ENOMEM, "compare: no memory for %u digests of %u ranks", count,
+                       group->members.size);
+    uint8_t *own = digests + group->members.rank * bytes;
     for (uint32_t b = 0; b < count; b++)
         digest_of(&buffers[b], own + (size_t)b * DIGEST_BYTES);
     lh_collective_options_init(&reliable);
@@ -561,8 +566,8 @@ int lh_collective_missing(struct lh_collective *op, uint32_t rank, uint64_t *byt
     if (!op || !bytes)
         return lh_fail_if_null("lh_collective_missing", op ? "bytes" : "op", NULL);
     struct mesh *mesh = op->group->mesh;
-    if (rank >= op->group->size)
-        return lh_fail(LH_EINVAL, "rank %u: out of range (0 to %u)", rank, op->group->size - 1);
+    if (rank >= op->members->size)
+        return lh_fail(LH_EINVAL, "rank %u: out of range (0 to %u)", rank, op->members->size - 1);
     pthread_mutex_lock(&mesh->lock);
     *bytes = is_done(op) && op->bounded ? op->bounded->missing[rank] : 0;
     pthread_mutex_unlock(&mesh->lock);
@@ -590,7 +595,7 @@ static void cancel(struct lh_collective *op)
 {
     if (is_done(op))
         return;
-    mesh_abort(op, -LH_ECANCELED, op->group->rank, "canceled");
+    mesh_abort(op, -LH_ECANCELED, op->members->rank, "canceled");
     waiting_wake(op->group->mesh); /* who polls may wait for it, and nothing else may come */
 }
 

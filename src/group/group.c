@@ -16,7 +16,6 @@
 #include "base/error.h"
 #include "collective/operation_progress.h"
 #include "group/agreement.h"
-#include "group/early_messages.h"
 #include "group/group_link.h"
 #include "group/group_messages.h"
 #include "group/group_paths.h"
@@ -93,16 +92,27 @@ static int join_engine(struct mesh *mesh, const struct lh_group_attr *attr)
 
 static void free_group(struct lh_group *group)
 {
-    if (group->work)
-        munmap(group->work, group->work_bytes);
+    if (group->operations.work)
+        munmap(group->operations.work, group->operations.work_bytes);
     agreement_free(&group->agreement);
-    choosing_free(&group->choosing);
     for (uint32_t i = 0; i < COLLECTIVES; i++)
-        lh_timeout_destroy(group->timeouts[i]);
-    paths_free(group);
-    free(group->members);
+        lh_timeout_destroy(group->operations.timeouts[i]);
+    paths_free(&group->paths);
+    free(group->members.of_mesh);
     free(group->sites);
     free(group);
+}
+
+static void set_operations(struct op_context *operations, struct lh_group *group)
+{
+    struct mesh *mesh = group->mesh;
+    operations->members = &group->members;
+    operations->paths = &group->paths;
+    operations->block_bytes = mesh->block_bytes;
+    memcpy(operations->bounded, mesh->bounded, sizeof mesh->bounded);
+    operations->peer_timeout_ns = mesh->peer_timeout_ns;
+    operations->clock = mesh->engine->context;
+    operations->changed = &mesh->changed;
 }
 
 /* A group of a mesh, with places for its members; NULL: no memory. And its end. */
@@ -112,13 +122,20 @@ static struct lh_group *create_member(struct mesh *mesh, uint32_t size)
     if (!group)
         return NULL;
     group->mesh = mesh;
-    group->size = size;
-    group->members = calloc(size, sizeof *group->members);
+    group->members.size = size;
+    group->members.links = mesh->links;
+    group->members.of_mesh = calloc(size, sizeof *group->members.of_mesh);
     group->sites = calloc(size, sizeof *group->sites);
-    if (!group->members || !group->sites || agreement_init(&group->agreement, size) != 0) {
+    if (!group->members.of_mesh || !group->sites ||
+        agreement_init(&group->agreement, &group->members) != 0) {
         free_group(group);
         return NULL;
     }
+    group->paths.members = &group->members;
+    group->paths.sites = group->sites;
+    group->paths.block_bytes = mesh->block_bytes;
+    group->paths.lock = &mesh->lock;
+    set_operations(&group->operations, group);
     group->next = mesh->first_group;
     mesh->first_group = group;
     mesh->groups++;
@@ -131,7 +148,7 @@ static void create_remove(struct lh_group *group)
     while (*at != group)
         at = &(*at)->next;
     *at = group->next;
-    ahead_discard_group(&group->mesh->ahead, group->id);
+    ahead_discard_group(&group->mesh->ahead, group->members.id);
     group->mesh->groups--;
     free_group(group);
 }
@@ -243,11 +260,12 @@ int create_group(const struct lh_group_attr *attr, struct lh_group **group, uint
         free_mesh(mesh);
         return error ? error : lh_fail(LH_ENOMEM, "no memory for a group");
     }
-    made->rank = attr->rank;
+    made->members.rank = attr->rank;
     for (uint32_t r = 0; r < attr->size; r++)
-        made->members[r] = r;
+        made->members.of_mesh[r] = r;
     write_card(made, attr, card);
-    memcpy(made->sites[made->rank], card + CARD_SITE, LH_GROUP_SITE_MAX); /* alone it reads no cards */
+    memcpy(made->sites[made->members.rank], card + CARD_SITE,
+           LH_GROUP_SITE_MAX); /* alone it reads no cards */
     *group = made;
     return 0;
 }
@@ -257,16 +275,17 @@ int create_group(const struct lh_group_attr *attr, struct lh_group **group, uint
 static int read_cards(struct lh_group *group, const uint8_t *cards)
 {
     struct mesh *mesh = group->mesh;
-    for (uint32_t r = 0; r < group->size; r++) {
+    for (uint32_t r = 0; r < group->members.size; r++) {
         const uint8_t *card = cards + r * CREATE_CARD_BYTES;
         if (lh_get_be32(card) != CARD_VERSION || card[CREATE_CARD_BYTES - 1] != 0)
             return lh_fail(LH_EVERSION, "group: rank %u has another release (use one)", r);
-        if (lh_get_be32(card + 4) != group->size)
-            return lh_fail(LH_EHANDSHAKE, "group: size %u at rank %u, %u at rank %u", group->size,
-                           group->rank, lh_get_be32(card + 4), r);
+        if (lh_get_be32(card + 4) != group->members.size)
+            return lh_fail(LH_EHANDSHAKE, "group: size %u at rank %u, %u at rank %u", group->members.size,
+                           group->members.rank, lh_get_be32(card + 4), r);
         if (lh_get_be64(card + 8) != mesh->block_bytes)
             return lh_fail(LH_EHANDSHAKE, "group: block_bytes %zu at rank %u, %llu at rank %u",
-                           mesh->block_bytes, group->rank, (unsigned long long)lh_get_be64(card + 8), r);
+                           mesh->block_bytes, group->members.rank,
+                           (unsigned long long)lh_get_be64(card + 8), r);
         memcpy(group->sites[r], card + CARD_SITE, LH_GROUP_SITE_MAX);
     }
     return 0;
@@ -277,17 +296,17 @@ static int check_bounded(const struct lh_group *group, const uint8_t *cards)
 {
     const bool *own = group->mesh->bounded;
     uint32_t sites = group->paths.order->map.sites;
-    for (uint32_t r = 0; r < group->size; r++) {
+    for (uint32_t r = 0; r < group->members.size; r++) {
         uint32_t other = lh_get_be32(cards + r * CREATE_CARD_BYTES + CARD_BOUNDED);
-        bool inside = own[0] != (other & 1) && group->size > sites;
+        bool inside = own[0] != (other & 1) && group->members.size > sites;
         bool across = own[1] != (other >> 1 & 1) && sites > 1;
         if (inside || across)
             return lh_fail(
                 LH_EHANDSHAKE,
                 "group: reliability %s is bounded at rank %u, not at rank %u (give all ranks the "
                 "same)",
-                inside ? "inside sites" : "between sites", own[!inside] ? group->rank : r,
-                own[!inside] ? r : group->rank);
+                inside ? "inside sites" : "between sites", own[!inside] ? group->members.rank : r,
+                own[!inside] ? r : group->members.rank);
     }
     return 0;
 }
@@ -307,7 +326,7 @@ static bool needs_no_controller(const struct lh_attr *attr, const struct lh_engi
 
 static struct lh_attr attr_of(const struct lh_group *group, const struct lh_group_attr *attr, uint32_t rank)
 {
-    bool across = strcmp(group->sites[group->rank], group->sites[rank]) != 0;
+    bool across = strcmp(group->sites[group->members.rank], group->sites[rank]) != 0;
     const struct lh_attr *given = attr_given(attr, across);
     struct lh_attr own;
     lh_attr_init(&own);
@@ -361,13 +380,13 @@ int create_links(struct lh_group *group, const struct lh_group_attr *attr, const
         buffer_bytes = BUFFER_BYTES_MAX;
     int error = read_cards(group, cards);
     if (!error)
-        error = paths_create(group);
+        error = paths_create(&group->paths);
     if (!error)
         error = check_bounded(group, cards);
     *blob_bytes = 0;
-    for (uint32_t r = 0; r < group->size && !error; r++) {
+    for (uint32_t r = 0; r < group->members.size && !error; r++) {
         size_t bytes;
-        if (r == group->rank)
+        if (r == group->members.rank)
             continue;
         error = create_link(group, attr, r, buffer_bytes, &bytes);
         if (!error && bytes > *blob_bytes)
@@ -379,10 +398,10 @@ int create_links(struct lh_group *group, const struct lh_group_attr *attr, const
 int create_blobs(struct lh_group *group, uint8_t *blobs, size_t stride)
 {
     uint8_t blob[LINK_BLOB_MAX];
-    memset(blobs, 0, stride * group->size);
-    for (uint32_t r = 0; r < group->size; r++) {
+    memset(blobs, 0, stride * group->members.size);
+    for (uint32_t r = 0; r < group->members.size; r++) {
         size_t bytes = sizeof blob;
-        if (r == group->rank)
+        if (r == group->members.rank)
             continue;
         int error = link_blob(&group->mesh->links[r], blob, &bytes);
         if (!error && bytes + 4 > stride)
@@ -398,10 +417,10 @@ int create_blobs(struct lh_group *group, uint8_t *blobs, size_t stride)
 int create_attach(struct lh_group *group, const uint8_t *all, size_t stride)
 {
     const struct tag hello = {.kind = TAG_HELLO};
-    for (uint32_t r = 0; r < group->size; r++) {
-        const uint8_t *blob = all + (r * (size_t)group->size + group->rank) * stride;
+    for (uint32_t r = 0; r < group->members.size; r++) {
+        const uint8_t *blob = all + (r * (size_t)group->members.size + group->members.rank) * stride;
         struct link *link = &group->mesh->links[r];
-        if (r == group->rank)
+        if (r == group->members.rank)
             continue;
         size_t bytes = lh_get_be32(blob);
         if (bytes + 4 > stride)
@@ -488,14 +507,14 @@ static int wait_connected(struct lh_group *group)
 
 static int agree_on_paths(struct lh_group *group, const struct lh_group_attr *attr)
 {
-    size_t bytes = paths_row_bytes(group);
-    uint8_t *rows = calloc(group->size + 1, bytes), *mine = rows + group->size * bytes;
+    size_t bytes = paths_row_bytes(&group->paths);
+    uint8_t *rows = calloc(group->members.size + 1, bytes), *mine = rows + group->members.size * bytes;
     if (!rows)
-        return lh_fail(LH_ENOMEM, "group: no memory for %u ranks", group->size);
-    paths_announce_given(group, attr, mine);
+        return lh_fail(LH_ENOMEM, "group: no memory for %u ranks", group->members.size);
+    paths_announce_given(&group->paths, attr, mine);
     int error = group_gather(group, mine, bytes, rows);
     if (!error)
-        error = paths_agree(group, rows, false);
+        error = paths_agree(&group->paths, rows, false);
     free(rows);
     return error;
 }
@@ -509,24 +528,25 @@ static int exchange(const struct lh_group_attr *attr, const void *mine, size_t b
 /* All ranks take part in each exchange, with what they have. */
 static int exchange_blobs(struct lh_group *group, const struct lh_group_attr *attr, uint32_t blob_bytes)
 {
-    uint32_t *lengths = calloc(group->size, sizeof *lengths);
+    uint32_t *lengths = calloc(group->members.size, sizeof *lengths);
     uint8_t *mine = NULL, *all = NULL;
     int error = lengths ? exchange(attr, &blob_bytes, sizeof blob_bytes, lengths) : -LH_ENOMEM;
     size_t stride = 4;
-    for (uint32_t r = 0; r < group->size && !error; r++) {
+    for (uint32_t r = 0; r < group->members.size && !error; r++) {
         if (lengths[r] > LINK_BLOB_MAX)
             error = lh_fail(LH_EHANDSHAKE, "group: rank %u has another release (use one)", r);
         else if (lengths[r] + 4 > stride)
             stride = lengths[r] + 4;
     }
     if (!error) {
-        mine = calloc(group->size, stride);
-        all = calloc(group->size, group->size * stride);
-        error = mine && all ? create_blobs(group, mine, stride)
-                            : lh_fail(LH_ENOMEM, "group: no memory for blobs of %u ranks", group->size);
+        mine = calloc(group->members.size, stride);
+        all = calloc(group->members.size, group->members.size * stride);
+        error = mine && all
+                    ? create_blobs(group, mine, stride)
+                    : lh_fail(LH_ENOMEM, "group: no memory for blobs of %u ranks", group->members.size);
     }
     if (!error)
-        error = exchange(attr, mine, group->size * stride, all);
+        error = exchange(attr, mine, group->members.size * stride, all);
     if (!error)
         error = create_attach(group, all, stride);
     free(lengths);
@@ -538,9 +558,9 @@ static int exchange_blobs(struct lh_group *group, const struct lh_group_attr *at
 static int connect_all(struct lh_group *group, const struct lh_group_attr *attr, const uint8_t *card)
 {
     uint32_t blob_bytes = 0;
-    uint8_t *cards = calloc(group->size, CREATE_CARD_BYTES);
+    uint8_t *cards = calloc(group->members.size, CREATE_CARD_BYTES);
     if (!cards)
-        return lh_fail(LH_ENOMEM, "group: no memory for %u ranks", group->size);
+        return lh_fail(LH_ENOMEM, "group: no memory for %u ranks", group->members.size);
     int error = exchange(attr, card, CREATE_CARD_BYTES, cards);
     if (!error)
         error = create_links(group, attr, cards, &blob_bytes);
@@ -565,7 +585,7 @@ int lh_group_create(const struct lh_group_attr *attr, struct lh_group **group)
     int error = create_group(attr, &made, card);
     if (error)
         return error;
-    error = attr->size > 1 ? connect_all(made, attr, card) : paths_create(made);
+    error = attr->size > 1 ? connect_all(made, attr, card) : paths_create(&made->paths);
     if (!error && attr->thread)
         error = made->mesh->engine->workers == LH_NO_WORKERS
                     ? lh_fail(LH_ESTATE, "group: a thread needs workers in the engine")
@@ -625,32 +645,33 @@ int lh_group_destroy(struct lh_group *group)
 
 uint32_t lh_group_rank(const struct lh_group *group)
 {
-    return group->rank;
+    return group->members.rank;
 }
 
 uint32_t lh_group_size(const struct lh_group *group)
 {
-    return group->size;
+    return group->members.size;
 }
 
 const char *lh_group_site(const struct lh_group *group, uint32_t rank)
 {
-    return rank < group->size ? group->sites[rank] : NULL;
+    return rank < group->members.size ? group->sites[rank] : NULL;
 }
 
 int lh_group_path(struct lh_group *group, uint32_t from, uint32_t to, struct lh_group_path *path)
 {
     if (!group || !path)
         return lh_fail_if_null("lh_group_path", group ? "path" : "group", NULL);
-    if (from >= group->size || to >= group->size || from == to)
+    if (from >= group->members.size || to >= group->members.size || from == to)
         return lh_fail(LH_EINVAL, "path from rank %u to rank %u: out of range (two of 0 to %u)", from, to,
-                       group->size - 1);
+                       group->members.size - 1);
     pthread_mutex_lock(&group->mesh->lock);
     const struct path_figures *pairs = group->paths.pairs;
     if (pairs)
-        *path = (struct lh_group_path){.rtt_ns = pairs[from * group->size + to].rtt_ns,
-                                       .rate_bps = pairs[from * group->size + to].rate_bps,
-                                       .loss = pairs[from * group->size + to].loss * PATHS_LOSS_UNIT};
+        *path =
+            (struct lh_group_path){.rtt_ns = pairs[from * group->members.size + to].rtt_ns,
+                                   .rate_bps = pairs[from * group->members.size + to].rate_bps,
+                                   .loss = pairs[from * group->members.size + to].loss * PATHS_LOSS_UNIT};
     pthread_mutex_unlock(&group->mesh->lock);
     return pairs ? 0 : lh_fail(LH_ESTATE, "group: paths were not measured (call lh_group_measure() first)");
 }
@@ -659,8 +680,8 @@ int lh_group_place(struct lh_group *group, uint32_t rank, uint32_t *place, uint3
 {
     if (!group)
         return lh_fail_if_null("lh_group_place", "group", group);
-    if (rank >= group->size)
-        return lh_fail(LH_EINVAL, "rank %u: out of range (0 to %u)", rank, group->size - 1);
+    if (rank >= group->members.size)
+        return lh_fail(LH_EINVAL, "rank %u: out of range (0 to %u)", rank, group->members.size - 1);
     pthread_mutex_lock(&group->mesh->lock);
     const struct site_map *map = &group->paths.order->map;
     if (place)
@@ -680,10 +701,10 @@ int lh_group_error(struct lh_group *group, uint32_t rank)
 {
     if (!group)
         return lh_fail_if_null("lh_group_error", "group", group);
-    if (rank >= group->size)
-        return lh_fail(LH_EINVAL, "rank %u: out of range (0 to %u)", rank, group->size - 1);
+    if (rank >= group->members.size)
+        return lh_fail(LH_EINVAL, "rank %u: out of range (0 to %u)", rank, group->members.size - 1);
     pthread_mutex_lock(&group->mesh->lock);
-    int error = rank == group->rank ? 0 : group_link(group, rank)->error;
+    int error = rank == group->members.rank ? 0 : member_link(&group->members, rank)->error;
     pthread_mutex_unlock(&group->mesh->lock);
     return error;
 }
@@ -727,13 +748,13 @@ static int make(struct lh_group *group, const uint32_t *ranks, uint32_t count, u
     if (!part)
         return lh_fail(LH_ENOMEM, "no memory for a group");
     for (uint32_t i = 0; i < count; i++) {
-        part->members[i] = group->members[ranks[i]];
+        part->members.of_mesh[i] = group->members.of_mesh[ranks[i]];
         memcpy(part->sites[i], group->sites[ranks[i]], LH_GROUP_SITE_MAX);
-        if (ranks[i] == group->rank)
-            part->rank = i;
+        if (ranks[i] == group->members.rank)
+            part->members.rank = i;
     }
-    part->id = id;
-    int error = paths_inherit(part, group, ranks, follows);
+    part->members.id = id;
+    int error = paths_inherit(&part->paths, &group->paths, ranks, follows);
     if (error) {
         create_remove(part);
         return error;
@@ -776,13 +797,13 @@ static int make_part(struct lh_group *group, const struct subgroup_choice *all, 
 {
     struct mesh *mesh = group->mesh;
     uint32_t ranks[LH_GROUP_RANKS_MAX], id = 0;
-    uint32_t count = sorted(all, group->size, color, ranks);
+    uint32_t count = sorted(all, group->members.size, color, ranks);
     int error = 0;
     bool follows = true;
-    for (uint32_t r = 0; r < group->size; r++) {
+    for (uint32_t r = 0; r < group->members.size; r++) {
         if (all[r].next_group > id)
             id = all[r].next_group;
-        if (all[r].measured != all[group->rank].measured)
+        if (all[r].measured != all[group->members.rank].measured)
             follows = false;
     }
     pthread_mutex_lock(&mesh->lock);
@@ -802,9 +823,9 @@ int subgroup_begin_split(struct lh_group *group, uint32_t color, uint32_t key, s
                                            .next_group = group->mesh->next_group,
                                            .measured = group->paths.measured};
     pthread_mutex_unlock(&group->mesh->lock);
-    split->all = calloc(group->size, sizeof *split->all);
+    split->all = calloc(group->members.size, sizeof *split->all);
     if (!split->all)
-        return lh_fail(LH_ENOMEM, "group: no memory for %u ranks", group->size);
+        return lh_fail(LH_ENOMEM, "group: no memory for %u ranks", group->members.size);
     int error = gather_begin(group, &split->mine, sizeof split->mine, split->all, &split->op);
     if (error)
         free(split->all);
@@ -829,7 +850,7 @@ int lh_group_split(struct lh_group *group, uint32_t color, uint32_t key, struct 
     int error = engine_check_process(group->mesh->engine);
     if (error)
         return error;
-    if (group->mesh->engine->workers == LH_NO_WORKERS && group->size > 1)
+    if (group->mesh->engine->workers == LH_NO_WORKERS && group->members.size > 1)
         return lh_fail(LH_ESTATE, "lh_group_split() without workers");
     error = subgroup_begin_split(group, color, key, &split);
     if (error)
@@ -842,7 +863,7 @@ int lh_group_split(struct lh_group *group, uint32_t color, uint32_t key, struct 
 
 void subgroup_begin_shrink(struct lh_group *group)
 {
-    agreement_begin(group);
+    agreement_begin(&group->agreement, group->mesh->next_group, group->paths.measured);
     mesh_take_reports(group);
 }
 
@@ -850,8 +871,8 @@ int subgroup_finish_shrink(struct lh_group *group, struct lh_group **smaller)
 {
     struct mesh *mesh = group->mesh;
     uint32_t ranks[LH_GROUP_RANKS_MAX], count = 0, failed = 0;
-    for (uint32_t r = 0; r < group->size; r++)
-        if (agreement_has(agreement_failed(group), r))
+    for (uint32_t r = 0; r < group->members.size; r++)
+        if (agreement_has(agreement_failed(&group->agreement), r))
             failed++;
         else
             ranks[count++] = r;
@@ -860,7 +881,7 @@ int subgroup_finish_shrink(struct lh_group *group, struct lh_group **smaller)
     bool follows = group->agreement.measured == group->paths.measured;
     int error = make(group, ranks, count, id, follows, smaller);
     use_id(mesh, id);
-    agreement_end(group);
+    agreement_end(&group->agreement);
     return error;
 }
 
@@ -871,7 +892,7 @@ static bool is_reached(const void *what)
 
 static void fail_late(const struct lh_group *group)
 {
-    uint32_t rank = agreement_missing(group);
+    uint32_t rank = agreement_missing(&group->agreement);
     bool called = group->agreement.reports[rank].round >= group->agreement.round;
     lh_fail(LH_ETIMEDOUT, "lh_group_shrink: rank %u %s in %llu ms", rank,
             called ? "has learned of other failures" : "did not call it",
@@ -886,11 +907,11 @@ int lh_group_shrink(struct lh_group *group, struct lh_group **smaller)
     int error = engine_check_process(mesh->engine);
     if (error)
         return error;
-    if (mesh->engine->workers == LH_NO_WORKERS && group->size > 1)
+    if (mesh->engine->workers == LH_NO_WORKERS && group->members.size > 1)
         return lh_fail(LH_ESTATE, "lh_group_shrink() without workers");
     pthread_mutex_lock(&mesh->lock);
     subgroup_begin_shrink(group);
-    error = wait_until(mesh, is_reached, group, mesh->timeout_ns);
+    error = wait_until(mesh, is_reached, &group->agreement, mesh->timeout_ns);
     if (error)
         fail_late(group);
     else

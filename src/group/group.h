@@ -1,82 +1,13 @@
 /*
- * group.h - a group, and the mesh of links that it shares with its splits.
+ * group.h - a group from its creation to its end, as steps: creation, split and shrink, measurement of paths,
+ * gather.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef LH_GROUP_GROUP_H
 #define LH_GROUP_GROUP_H
 
-#include <pthread.h>
-
-#include <longhaul/collective.h>
-#include <longhaul/group.h>
-#include <longhaul/timeout.h>
-
-#include "collective/operation_progress.h"
-#include "group/agreement.h"
-#include "group/early_messages.h"
-#include "group/group_link.h"
-#include "group/group_operation.h"
-#include "group/group_paths.h"
-#include "group/group.h"
-
-struct mesh {
-    pthread_mutex_t lock;   /* of all of it, its groups and operations; taken before any of a connection */
-    pthread_cond_t changed; /* an operation is done, a link has news, nobody polls any more */
-    struct lh_engine *engine;
-    bool own_engine;
-    struct lh_completion_queue *queue;
-    uint32_t rank;
-    uint32_t size;
-    struct link *links; /* by rank; that of this rank is not used */
-    uint32_t groups;    /* that use it */
-    struct lh_group *first_group;
-    uint32_t next_group; /* id: above all that this rank has used */
-    struct ahead_store ahead;
-    size_t block_bytes;
-    bool bounded[2]; /* reliability inside a site, across */
-    lh_time timeout_ns;
-    lh_time peer_timeout_ns;
-    bool polling; /* a thread waits at the queue */
-    bool woken;   /* and has been told to look */
-    bool threaded;
-    bool ending;
-    pthread_t thread;
-};
-
-struct lh_group {
-    struct lh_group *next; /* of the mesh's */
-    struct mesh *mesh;
-    uint32_t id;
-    uint32_t rank;
-    uint32_t size;
-    uint32_t *members; /* ranks of the mesh */
-    char (*sites)[LH_GROUP_SITE_MAX];
-    uint32_t next_operation;
-    struct lh_collective *first_op; /* not freed, newest first */
-    uint8_t *work;                  /* memory of the last operation that needed some, for the next */
-    size_t work_bytes;
-    bool work_taken;
-    struct past past;
-    struct lh_timeout *timeouts[COLLECTIVES]; /* of operations whose deadline is learned; NULL: none yet */
-    struct agreement agreement;
-    struct choosing choosing;
-    struct group_paths paths;
-};
-
-static inline struct link *group_link(const struct lh_group *group, uint32_t rank)
-{
-    return &group->mesh->links[group->members[rank]];
-}
-
-/* The member of a rank of the mesh; LH_NO_RANK: none. */
-static inline uint32_t group_rank_of(const struct lh_group *group, uint32_t mesh_rank)
-{
-    for (uint32_t r = 0; r < group->size; r++)
-        if (group->members[r] == mesh_rank)
-            return r;
-    return LH_NO_RANK;
-}
+#include "group/mesh.h"
 
 /* ---- create ---------------------------------------------------------------------------------------- */
 
@@ -145,5 +76,48 @@ int gather_begin(struct lh_group *group, const void *mine, size_t bytes, void *a
                  struct lh_collective **op);
 /* Its end: lh_collective_wait() has come to `waited`. Frees the operation. That error, or the operation's. */
 int gather_end(struct lh_collective *op, int waited);
+
+/* ---- measure --------------------------------------------------------------------------------------- */
+
+/*
+ * lh_group_measure(), as steps: all ranks do the same operations in the same order, whatever a pair of them
+ * finds, so that each has its number everywhere.
+ *
+ * In each round (collective/choose/schedule_choice.h) two ranks exchange bursts of blocks, each four
+ * times the one before, as long as a burst is short beside their round trip. Ahead of each they exchange
+ * what they know of the one before, so that both begin it, and both decide the same.
+ */
+
+#define MEASURE_BURSTS 3u
+
+/* What a rank knows of a burst that came to it. */
+struct measure_record {
+    uint64_t rtt_ns;
+    uint64_t span_ns; /* from its first block to its last; 0: unknown */
+};
+
+struct group_measure {
+    struct lh_group *group;
+    struct lh_collective *op; /* pending; NULL: it is over */
+    size_t burst_bytes;       /* of the first */
+    uint32_t round;
+    uint32_t step;    /* of the round */
+    uint32_t partner; /* LH_NO_RANK: none */
+    bool enough;      /* nothing more to exchange with it */
+    bool known;       /* its rate is that of a burst that lasted for a while */
+    struct measure_record own, other;
+    size_t *counts;      /* by rank */
+    uint64_t *rates_bps; /* by rank */
+    uint8_t *out, *in;   /* of a burst */
+    uint8_t *rows;
+};
+
+/* Begins. first_bytes: of the first burst. -LH_ENOMEM, and what lh_allgather() returns. */
+int measure_begin(struct lh_group *group, size_t first_bytes, struct group_measure *measure);
+/* measure->op is done, or lh_collective_wait() has come to `waited`: goes on. The error of the operation;
+ * -LH_ENOMEM. */
+int measure_go_on(struct group_measure *measure, int waited);
+/* Frees all; a pending operation is canceled at all ranks. */
+void measure_end(struct group_measure *measure);
 
 #endif

@@ -6,7 +6,8 @@
  * Receives are posted ahead, always: whatever a peer sends has a place when it arrives, and needs no round
  * trip first. As many are posted as a round trip needs, those that were used last first: on a short path
  * few buffers are in turn, and stay in the cache. Messages say by their tags what they are
- * (group_messages.h), so operations share a link in any order.
+ * (group_messages.h), so operations share a link in any order. Early messages are kept until their operation
+ * begins.
  *
  * All under the lock of the mesh.
  *
@@ -15,6 +16,7 @@
 #ifndef LH_GROUP_GROUP_LINK_H
 #define LH_GROUP_GROUP_LINK_H
 
+#include <longhaul/collective.h>
 #include <longhaul/connection.h>
 #include <longhaul/queue.h>
 
@@ -175,5 +177,88 @@ void link_on_piece(struct link *link, const struct tag *tag, size_t bytes, lh_ti
 /* Whether buffers of a lane are so few that a message should be copied elsewhere, and its buffer posted
  * again. */
 bool link_is_short(const struct link *link, enum lane lane);
+
+/* ---- members --------------------------------------------------------------------------------------- */
+
+/* The ranks of a group, as its parts know them. */
+struct members {
+    uint32_t id; /* of the group, in tags */
+    uint32_t rank;
+    uint32_t size;
+    uint32_t *of_mesh;  /* by rank: the rank of the mesh */
+    struct link *links; /* of the mesh, by its ranks; that of this rank is not used */
+};
+
+static inline struct link *member_link(const struct members *members, uint32_t rank)
+{
+    return &members->links[members->of_mesh[rank]];
+}
+
+/* The member of a rank of the mesh; LH_NO_RANK: none. */
+static inline uint32_t member_of_mesh(const struct members *members, uint32_t mesh_rank)
+{
+    for (uint32_t r = 0; r < members->size; r++)
+        if (members->of_mesh[r] == mesh_rank)
+            return r;
+    return LH_NO_RANK;
+}
+
+/* ---- early messages -------------------------------------------------------------------------------- */
+
+/*
+ * Messages that wait: for an operation that has not begun here, or, pieces, for their sender's signature. By
+ * group, operation and sender, in the order in which they came; so each is found in the time of a table's
+ * look-up, however many operations peers are ahead.
+ */
+
+struct ahead {
+    struct ahead *next;
+    struct tag tag;
+    size_t bytes;
+    struct bounce *bounce; /* that has it; NULL: `data` has */
+    struct loss *loss;     /* what is missing of it; NULL: nothing */
+    uint8_t data[];
+};
+
+/* Those of a rank of the mesh for an operation. */
+struct ahead_queue {
+    struct ahead_queue *next; /* of the bucket */
+    struct link *link;
+    uint32_t group;
+    uint32_t operation;
+    bool failed; /* at the peer, since: nothing else comes of it */
+    bool lossy;  /* there was no room for all that may be lost */
+    struct ahead *first;
+    struct ahead **last;
+};
+
+#define AHEAD_BUCKETS 4096u
+
+struct ahead_store {
+    uint32_t queues;
+    struct ahead_queue *buckets[AHEAD_BUCKETS];
+};
+
+/* NULL: none wait. */
+struct ahead_queue *ahead_find(const struct ahead_store *store, const struct link *link, uint32_t group,
+                               uint32_t operation);
+/* Keeps a message in its buffer, or, without one, copied; and its loss. -LH_ENOMEM. */
+int ahead_keep(struct ahead_store *store, struct link *link, const struct tag *tag, const uint8_t *data,
+               size_t bytes, struct bounce *bounce, struct loss *loss);
+/* What it costs, of link->kept_bytes. */
+size_t ahead_cost(size_t bytes);
+
+/* Takes a queue out: it is the caller's, who puts it back or discards it. NULL: there is none. */
+struct ahead_queue *ahead_detach(struct ahead_store *store, const struct link *link, uint32_t group,
+                                 uint32_t operation);
+void ahead_attach(struct ahead_store *store, struct ahead_queue *queue);
+/* Frees a message, *at, of a queue that was taken out; its buffer and loss are another's, or none. */
+void ahead_remove(struct ahead_queue *queue, struct ahead **at);
+/* Drops what is left of a queue that was taken out, and posts its buffers again. NULL is allowed. */
+void ahead_discard(struct ahead_queue *queue);
+/* Likewise all of a group. */
+void ahead_discard_group(struct ahead_store *store, uint32_t group);
+/* Frees all; the links are closed. */
+void ahead_end(struct ahead_store *store);
 
 #endif

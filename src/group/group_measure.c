@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "group/group_measure.h"
+#include "group/group.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -7,8 +7,6 @@
 #include "base/error.h"
 #include "base/min_max.h"
 #include "collective/choose/schedule_choice.h"
-#include "group/group.h"
-#include "group/group_operation.h"
 #include "message/engine.h"
 
 #define BLOCKS          4u /* of the first burst */
@@ -71,7 +69,7 @@ static int exchange(struct group_measure *m, size_t bytes, const void *in, void 
     lh_collective_options_init(&options);
     options.reliable = true;
     options.block_bytes = block_bytes(m->group);
-    for (uint32_t r = 0; r < m->group->size; r++)
+    for (uint32_t r = 0; r < m->group->members.size; r++)
         m->counts[r] = r == m->partner ? bytes : 0;
     return lh_alltoallv(m->group, in, m->counts, out, m->counts, LH_U8, &options, &m->op);
 }
@@ -94,9 +92,9 @@ static void take_burst(struct group_measure *m)
     if (m->partner == LH_NO_RANK || m->enough)
         return;
     pthread_mutex_lock(&mesh->lock);
-    struct link *link = group_link(m->group, m->partner);
+    struct link *link = member_link(&m->group->members, m->partner);
     const struct link_train *train = &link->train;
-    bool known = train->group == m->group->id && train->operation == m->op->number;
+    bool known = train->group == m->group->members.id && train->operation == m->op->number;
     m->own = (struct measure_record){.rtt_ns = link_rtt_ns(link)};
     if (known)
         m->own.span_ns = train->last_ns - train->first_ns;
@@ -132,15 +130,15 @@ static const struct site_map *map_of(const struct group_measure *m)
 
 static int begin_rows(struct group_measure *m)
 {
-    size_t bytes = paths_row_bytes(m->group);
-    uint8_t *mine = m->rows + m->group->size * bytes;
-    paths_announce_measured(m->group, m->rates_bps, mine);
+    size_t bytes = paths_row_bytes(&m->group->paths);
+    uint8_t *mine = m->rows + m->group->members.size * bytes;
+    paths_announce_measured(&m->group->paths, m->rates_bps, mine);
     return gather_begin(m->group, mine, bytes, m->rows, &m->op);
 }
 
 static void enter_round(struct group_measure *m)
 {
-    uint32_t partner = rounds_partner(map_of(m), m->group->rank, m->round);
+    uint32_t partner = rounds_partner(map_of(m), m->group->members.rank, m->round);
     m->step = 0;
     m->partner = partner == ROUNDS_NONE ? LH_NO_RANK : partner;
     m->enough = m->known = false;
@@ -163,11 +161,11 @@ static int begin_step(struct group_measure *m)
 
 int measure_begin(struct lh_group *group, size_t first_bytes, struct group_measure *measure)
 {
-    uint32_t size = group->size;
+    uint32_t size = group->members.size;
     *measure = (struct group_measure){.group = group, .burst_bytes = first_bytes};
     measure->counts = calloc(size, sizeof *measure->counts);
     measure->rates_bps = calloc(size, sizeof *measure->rates_bps);
-    measure->rows = calloc(size + 1, paths_row_bytes(group));
+    measure->rows = calloc(size + 1, paths_row_bytes(&group->paths));
     measure->in = map_burst(measure);
     measure->out = map_burst(measure);
     int error = 0;
@@ -225,7 +223,7 @@ int measure_go_on(struct group_measure *measure, int waited)
     int error = gather_end(measure->op, waited);
     measure->op = NULL;
     if (!error && last)
-        return paths_agree(measure->group, measure->rows, true);
+        return paths_agree(&measure->group->paths, measure->rows, true);
     if (!error)
         error = begin_step(measure);
     if (error && !last)
@@ -238,7 +236,7 @@ int lh_group_measure(struct lh_group *group)
     struct group_measure measure;
     if (!group)
         return lh_fail_if_null("lh_group_measure", "group", group);
-    if (group->size == 1)
+    if (group->members.size == 1)
         return 0;
     if (group->mesh->engine->workers == LH_NO_WORKERS)
         return lh_fail(LH_ESTATE, "lh_group_measure() without workers");

@@ -11,7 +11,7 @@
 #include <longhaul/connection.h>
 
 #include "base/error.h"
-#include "message/scheme_choice.h"
+#include "message/attributes.h"
 
 /* ---- loss ------------------------------------------------------------------------------------------ */
 

@@ -13,17 +13,11 @@
 #include "collective/operation_progress.h"
 #include "collective/reduce.h"
 #include "group/bounded_operation.h"
-#include "group/group.h"
 #include "message/completion_queue.h"
-#include "message/engine.h"
 
 /* ---- operation create ------------------------------------------------------------------------------ */
 
-/*
- * Makes operations, and gives back their memory; op_create() is in operation.h.
- *
- * Makes operations: what a rank sends and receives, and the memory for that.
- */
+/* Makes operations: what a rank sends and receives, and the memory for that. */
 
 /* ---- arrays ------------------------------------------------------------------------------------------ */
 
@@ -45,8 +39,8 @@ static void carve_arrays(struct lh_collective *op, struct carver *c)
     struct progress *progress = &op->progress;
     size_t sends = op->pieces.send_count, receives = op->pieces.receive_count;
     size_t blocks = layout_blocks_of_all(&op->layout);
-    op->peers = carve(c, op->group->size, sizeof *op->peers);
-    op->pieces.numbers = carve(c, 2 * op->group->size, sizeof *op->pieces.numbers);
+    op->peers = carve(c, op->members->size, sizeof *op->peers);
+    op->pieces.numbers = carve(c, 2 * op->members->size, sizeof *op->pieces.numbers);
     op->pieces.sends = carve(c, sends, sizeof *op->pieces.sends);
     op->pieces.receives = carve(c, receives, sizeof *op->pieces.receives);
     op->next_ready = carve(c, sends, sizeof *op->next_ready);
@@ -67,7 +61,7 @@ static void index_receives(struct lh_collective *op)
     uint32_t first = 0;
     for (uint32_t i = 0; i < op->pieces.receive_count; i++)
         op->peers[op->pieces.receives[i].peer].receives++;
-    for (uint32_t r = 0; r < op->group->size; r++) {
+    for (uint32_t r = 0; r < op->members->size; r++) {
         op->peers[r].ready = (struct progress_list){PROGRESS_NONE, PROGRESS_NONE};
         op->peers[r].first_receive = first;
         op->peers[r].left = op->peers[r].receives;
@@ -80,7 +74,7 @@ static void index_receives(struct lh_collective *op)
     for (uint32_t i = 0; i < op->pieces.send_count; i++)
         op->peers[op->pieces.sends[i].peer].sends++;
     op->unsent = op->pieces.send_count;
-    for (uint32_t r = 0; r < op->group->size; r++) {
+    for (uint32_t r = 0; r < op->members->size; r++) {
         op->peers[r].unsent = op->peers[r].sends;
         op->unsigned_peers += op->peers[r].receives > 0 || op->peers[r].sends > 0;
     }
@@ -126,7 +120,7 @@ static bool copies_input(const struct lh_collective *op)
 
 static uint64_t work_bytes_of(const struct lh_collective *op)
 {
-    if (op->group->size == 1)
+    if (op->members->size == 1)
         return 0;
     return copies_input(op) ? op->layout.elements * op->layout.element_bytes
                             : layout_work_bytes(&op->layout, forwards(op->schedule));
@@ -136,17 +130,17 @@ static uint64_t work_bytes_of(const struct lh_collective *op)
  * sums. */
 static int take_work(struct lh_collective *op)
 {
-    struct lh_group *group = op->group;
+    struct op_context *context = op->context;
     uint64_t own_bytes = work_bytes_of(op);
     uint64_t bytes = own_bytes + (op->bounded ? bounded_work_bytes(op) : 0);
     if (op->bounded && bytes == own_bytes)
         bounded_set_work(op, NULL);
     if (bytes == 0)
         return 0;
-    if (!group->work_taken && group->work_bytes >= bytes) {
-        group->work_taken = true;
-        op->work = group->work;
-        op->work_bytes = group->work_bytes;
+    if (!context->work_taken && context->work_bytes >= bytes) {
+        context->work_taken = true;
+        op->work = context->work;
+        op->work_bytes = context->work_bytes;
     } else {
         void *memory = bytes > SIZE_MAX / 2 ? MAP_FAILED
                                             : mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE,
@@ -170,16 +164,16 @@ static int take_work(struct lh_collective *op)
 /* What only passes through is not needed any more. */
 static void op_give_work(struct lh_collective *op)
 {
-    struct lh_group *group = op->group;
+    struct op_context *context = op->context;
     if (!op->work)
         return;
-    if (op->work == group->work) {
-        group->work_taken = false;
-    } else if (!group->work_taken && op->work_bytes > group->work_bytes) {
-        if (group->work)
-            munmap(group->work, group->work_bytes);
-        group->work = op->work;
-        group->work_bytes = op->work_bytes;
+    if (op->work == context->work) {
+        context->work_taken = false;
+    } else if (!context->work_taken && op->work_bytes > context->work_bytes) {
+        if (context->work)
+            munmap(context->work, context->work_bytes);
+        context->work = op->work;
+        context->work_bytes = op->work_bytes;
     } else {
         munmap(op->work, op->work_bytes);
     }
@@ -192,10 +186,10 @@ static void set_layout(struct lh_collective *op, const struct op_request *reques
 {
     op->layout = (struct layout){
         .collective = request->collective,
-        .rank = op->group->rank,
-        .ranks = op->group->size,
+        .rank = op->members->rank,
+        .ranks = op->members->size,
         .root = request->root,
-        .elements = layout_elements(request->collective, op->group->size, request->count),
+        .elements = layout_elements(request->collective, op->members->size, request->count),
         .element_bytes = lh_type_bytes(request->type),
         .in = request->in,
         .out = request->out,
@@ -206,8 +200,8 @@ static void set_layout(struct lh_collective *op, const struct op_request *reques
 static int set_parts(struct lh_collective *op, const struct op_request *request, size_t block_bytes)
 {
     const struct parts_request parts = {.collective = request->collective,
-                                        .rank = op->group->rank,
-                                        .ranks = op->group->size,
+                                        .rank = op->members->rank,
+                                        .ranks = op->members->size,
                                         .root = request->root,
                                         .count = request->count,
                                         .in_counts = request->in_counts,
@@ -225,10 +219,10 @@ static int set_parts(struct lh_collective *op, const struct op_request *request,
     return error;
 }
 
-static bool follows_order(const struct lh_group *group, const struct op_request *request)
+static bool follows_order(const struct op_context *context, const struct op_request *request)
 {
     return !request->by_rank && request->form != CALL_UNEVEN &&
-           choosing_uses_map(group, request->collective);
+           choosing_uses_map(context->paths, request->collective);
 }
 
 static int set_shape(struct lh_collective *op, const struct op_request *request, size_t block_bytes)
@@ -240,12 +234,12 @@ static int set_shape(struct lh_collective *op, const struct op_request *request,
     if (op->layout.blocks == 0)
         return lh_fail(LH_EINVAL, "%s: %zu elements in blocks of %zu bytes: too many (raise block_bytes)",
                        call_name(request->collective, request->form), request->count, block_bytes);
-    op->shape = (struct schedule_shape){.ranks = op->group->size,
+    op->shape = (struct schedule_shape){.ranks = op->members->size,
                                         .blocks = op->layout.blocks,
                                         .root = request->root,
                                         .extents = op->layout.parts ? op->parts.extents : NULL};
-    if (follows_order(op->group, request)) {
-        op->order = op->group->paths.order;
+    if (follows_order(op->context, request)) {
+        op->order = op->context->paths->order;
         op->order->users++;
         op->shape.map = &op->order->map;
     }
@@ -267,7 +261,7 @@ static void sign(struct lh_collective *op, const struct op_request *request, siz
         .block_bytes = block_bytes,
         .reliable = options && options->reliable,
         .form = request->form,
-        .paths = follows_order(op->group, request) ? op->group->paths.measured : 0,
+        .paths = follows_order(op->context, request) ? op->context->paths->measured : 0,
     };
     if (request->form == CALL_UNEVEN)
         op->signature.count = 0; /* to whom it has nothing for */
@@ -279,7 +273,7 @@ static void sign(struct lh_collective *op, const struct op_request *request, siz
 static int fill(struct lh_collective *op, const struct op_request *request)
 {
     const struct lh_collective_options *options = request->options;
-    size_t block_bytes = op->group->mesh->block_bytes;
+    size_t block_bytes = op->context->block_bytes;
     if (options && options->block_bytes > 0 && options->block_bytes < block_bytes)
         block_bytes = options->block_bytes;
     set_layout(op, request);
@@ -288,7 +282,7 @@ static int fill(struct lh_collective *op, const struct op_request *request)
                        op->layout.element_bytes);
     sign(op, request, block_bytes);
     bool bounded;
-    int error = bounded_check(op->group, request, &bounded);
+    int error = bounded_check(op->context, request, &bounded);
     if (!error)
         error = set_parts(op, request, block_bytes);
     if (!error)
@@ -309,13 +303,14 @@ static int fill(struct lh_collective *op, const struct op_request *request)
     return error;
 }
 
-int op_create(struct lh_group *group, const struct op_request *request, const struct schedule *schedule,
+int op_create(struct op_context *context, const struct op_request *request, const struct schedule *schedule,
               struct lh_collective **op)
 {
     struct lh_collective *made = calloc(1, sizeof *made);
     if (!made)
         return lh_fail(LH_ENOMEM, "no memory for a collective");
-    made->group = group;
+    made->context = context;
+    made->members = context->members;
     made->schedule = schedule;
     made->deadline_at = LH_TIME_NEVER;
     made->result.failed_rank = LH_NO_RANK;
@@ -343,27 +338,27 @@ void op_destroy(struct lh_collective *op)
 /* ---- deadlines ------------------------------------------------------------------------------------- */
 
 /* Of a collective. -LH_ENOMEM. */
-static int timeout_of(struct lh_group *group, uint32_t collective, struct lh_timeout **timeout)
+static int timeout_of(struct op_context *context, uint32_t collective, struct lh_timeout **timeout)
 {
     struct lh_timeout_attr attr;
-    *timeout = group->timeouts[collective];
+    *timeout = context->timeouts[collective];
     if (*timeout)
         return 0;
     lh_timeout_attr_init(&attr);
-    attr.members = group->size;
-    attr.member = group->rank;
-    attr.maximum_ns = group->mesh->peer_timeout_ns / 2;
+    attr.members = context->members->size;
+    attr.member = context->members->rank;
+    attr.maximum_ns = context->peer_timeout_ns / 2;
     if (attr.minimum_ns > attr.maximum_ns)
         attr.minimum_ns = attr.maximum_ns;
-    int error = lh_timeout_create(&attr, &group->timeouts[collective]);
-    *timeout = group->timeouts[collective];
+    int error = lh_timeout_create(&attr, &context->timeouts[collective]);
+    *timeout = context->timeouts[collective];
     return error;
 }
 
 static bool learns(const struct lh_collective *op)
 {
-    for (uint32_t r = 0; r < op->group->size && op->bounded; r++)
-        if (bounded_hop(op, r) && group_link(op->group, r)->deadline_ns == LH_DEADLINE_AUTO)
+    for (uint32_t r = 0; r < op->members->size && op->bounded; r++)
+        if (bounded_hop(op, r) && member_link(op->members, r)->deadline_ns == LH_DEADLINE_AUTO)
             return true;
     return false;
 }
@@ -381,7 +376,7 @@ static uint64_t received_bytes(const struct lh_collective *op)
 static uint64_t sent_bytes(const struct lh_collective *op)
 {
     uint64_t maximum = 0;
-    for (uint32_t r = 0; r < op->group->size; r++) {
+    for (uint32_t r = 0; r < op->members->size; r++) {
         uint64_t bytes = 0;
         for (uint32_t i = 0; i < op->pieces.send_count && bounded_hop(op, r); i++)
             bytes += op->pieces.sends[i].peer == r ? op->pieces.sends[i].bytes : 0;
@@ -396,7 +391,7 @@ static int deadlines_begin(struct lh_collective *op)
     struct lh_timeout *timeout;
     if (!learns(op))
         return 0;
-    int error = timeout_of(op->group, op->layout.collective, &timeout);
+    int error = timeout_of(op->context, op->layout.collective, &timeout);
     if (error)
         return error;
     uint64_t bytes = received_bytes(op);
@@ -410,15 +405,15 @@ static int deadlines_begin(struct lh_collective *op)
 
 static void propose(struct lh_collective *op, const struct lh_timeout_proposal *proposal)
 {
-    const struct tag tag = {.group = op->group->id,
+    const struct tag tag = {.group = op->members->id,
                             .kind = TAG_TIMEOUT,
                             .operation = TAG_NO_OPERATION,
                             .piece = op->layout.collective};
     uint8_t body[LH_TIMEOUT_PROPOSAL_BYTES];
     lh_timeout_proposal_encode(proposal, body);
-    for (uint32_t r = 0; r < op->group->size; r++)
-        if (r != op->group->rank && !group_link(op->group, r)->error)
-            link_send_control(group_link(op->group, r), &tag, body,
+    for (uint32_t r = 0; r < op->members->size; r++)
+        if (r != op->members->rank && !member_link(op->members, r)->error)
+            link_send_control(member_link(op->members, r), &tag, body,
                               sizeof body); /* one that is lost is no vote */
 }
 
@@ -431,9 +426,9 @@ static int deadlines_end(struct lh_collective *op)
     uint64_t received = bounded->expected;
     if (!learns(op) || bounded->expected == 0 || bounded->took_ns == 0)
         return 0;
-    for (uint32_t r = 0; r < op->group->size; r++)
+    for (uint32_t r = 0; r < op->members->size; r++)
         received -= bounded->missing[r];
-    int error = timeout_of(op->group, op->layout.collective, &timeout);
+    int error = timeout_of(op->context, op->layout.collective, &timeout);
     if (error)
         return error;
     if (!timeout->warm)
@@ -444,14 +439,14 @@ static int deadlines_end(struct lh_collective *op)
     return error;
 }
 
-int deadlines_on_proposal(struct lh_group *group, uint32_t rank, uint32_t collective, const uint8_t *data,
-                          size_t bytes)
+int deadlines_on_proposal(struct op_context *context, uint32_t rank, uint32_t collective,
+                          const uint8_t *data, size_t bytes)
 {
     struct lh_timeout_proposal proposal;
     struct lh_timeout *timeout;
     if (collective >= COLLECTIVES || lh_timeout_proposal_decode(data, bytes, &proposal) != 0)
         return lh_fail(LH_EPROTOCOL, "rank %u sent a malformed proposal of a timeout", rank);
-    int error = timeout_of(group, collective, &timeout);
+    int error = timeout_of(context, collective, &timeout);
     if (!error)
         lh_timeout_propose(timeout, rank, &proposal); /* counts those that it refuses */
     return error;
@@ -481,7 +476,7 @@ static void release_arrival(struct arrival *arrival)
 static void forgive_early(struct lh_collective *op, uint32_t rank)
 {
     struct op_peer *peer = &op->peers[rank];
-    struct link *link = group_link(op->group, rank);
+    struct link *link = member_link(op->members, rank);
     for (enum lane lane = 0; lane < LANES; lane++) {
         link->early[lane] -= peer->early[lane];
         peer->early[lane] = 0;
@@ -494,7 +489,7 @@ static void end(struct lh_collective *op, lh_time now, int error)
     op->state = OP_DONE;
     op->result.error = error;
     op->result.ended_ns = now;
-    for (uint32_t r = 0; r < op->group->size; r++)
+    for (uint32_t r = 0; r < op->members->size; r++)
         forgive_early(op, r);
     op_give_work(op);
     if (op->queue) {
@@ -510,7 +505,7 @@ static void end(struct lh_collective *op, lh_time now, int error)
         completion_ring_put(&op->queue->ring, &entry);
         completion_ring_end(&op->queue->ring);
     }
-    pthread_cond_broadcast(&op->group->mesh->changed);
+    pthread_cond_broadcast(op->context->changed);
 }
 
 void op_fail(struct lh_collective *op, lh_time now, const struct notice *notice)
@@ -518,7 +513,7 @@ void op_fail(struct lh_collective *op, lh_time now, const struct notice *notice)
     for (uint32_t i = 0; i < op->pieces.receive_count; i++)
         release_arrival(&op->arrivals[i]);
     sent_cancel(&op->waiting);
-    op->result.failed_rank = notice->rank < op->group->size ? notice->rank : LH_NO_RANK;
+    op->result.failed_rank = notice->rank < op->members->size ? notice->rank : LH_NO_RANK;
     snprintf(op->result.message, sizeof op->result.message, "%s", notice->text);
     end(op, now, notice->error);
 }
@@ -547,7 +542,7 @@ static uint32_t parts_of(const struct lh_collective *op, const struct piece *pie
 
 static enum lane lane_of(const struct lh_collective *op, const struct piece *piece)
 {
-    return link_lane_of(group_link(op->group, piece->peer), piece->bytes, op->bounded != NULL);
+    return link_lane_of(member_link(op->members, piece->peer), piece->bytes, op->bounded != NULL);
 }
 
 /* Whether what is sent must not be the memory of the sum: without a deadline a block that comes to be stored
@@ -555,7 +550,7 @@ static enum lane lane_of(const struct lh_collective *op, const struct piece *pie
 static bool copies(const struct lh_collective *op, const struct piece *piece, enum lane lane)
 {
     return (op->bounded && piece->reduce) ||
-           link_copies(group_link(op->group, piece->peer), lane, piece->bytes);
+           link_copies(member_link(op->members, piece->peer), lane, piece->bytes);
 }
 
 static int send_piece(struct lh_collective *op, const struct piece *piece)
@@ -563,10 +558,10 @@ static int send_piece(struct lh_collective *op, const struct piece *piece)
     struct lh_part parts[PIECE_BLOCKS_MAX];
     uint8_t counts[COUNTS_BYTES_MAX];
     uint32_t count = parts_of(op, piece, parts);
-    struct link *link = group_link(op->group, piece->peer);
+    struct link *link = member_link(op->members, piece->peer);
     enum lane lane = lane_of(op, piece);
     size_t counts_bytes = 0;
-    struct tag tag = {.group = op->group->id, .kind = TAG_PIECE, .operation = op->number};
+    struct tag tag = {.group = op->members->id, .kind = TAG_PIECE, .operation = op->number};
     tag.piece = op->bounded ? bounded_tag(op, piece, counts, &counts_bytes) : piece->number;
     const struct link_message message = {
         .tag = tag,
@@ -586,7 +581,7 @@ static int send_piece(struct lh_collective *op, const struct piece *piece)
 /* A peer that has not begun takes only so much. */
 static bool may_send(const struct lh_collective *op, const struct piece *piece)
 {
-    const struct link *link = group_link(op->group, piece->peer);
+    const struct link *link = member_link(op->members, piece->peer);
     enum lane lane = lane_of(op, piece);
     if (!link_may_send(link, lane))
         return false;
@@ -600,7 +595,7 @@ static void count_early(struct lh_collective *op, const struct piece *piece)
     if (peer->agreed)
         return;
     peer->early[lane]++;
-    group_link(op->group, piece->peer)->early[lane]++;
+    member_link(op->members, piece->peer)->early[lane]++;
 }
 
 /* One that may leave. -LH_EAGAIN: not now. */
@@ -646,7 +641,7 @@ static int send_ready(struct lh_collective *op, uint32_t *rank)
             op->next_ready[list->last] = send;
         list->last = send;
     }
-    for (uint32_t r = 0; r < op->group->size; r++) {
+    for (uint32_t r = 0; r < op->members->size; r++) {
         int error = send_to(op, r);
         if (error) {
             *rank = r;
@@ -757,7 +752,7 @@ int op_on_signature(struct lh_collective *op, uint32_t rank, const struct signat
                     size_t size)
 {
     const struct signature own = signature_for(op, rank);
-    if (signature_differs(&own, op->group->rank, signature, rank, text, size))
+    if (signature_differs(&own, op->members->rank, signature, rank, text, size))
         return -LH_EPROTOCOL;
     op->unsigned_peers -= !op->peers[rank].agreed && !op->peers[rank].excused && has_peer(op, rank);
     op->peers[rank].agreed = true;
@@ -868,7 +863,7 @@ int op_unload(struct lh_collective *op, uint32_t rank, uint32_t piece)
 
 int op_begin(struct lh_collective *op, lh_time now, uint32_t *rank)
 {
-    const struct tag tag = {.group = op->group->id, .kind = TAG_SIGNATURE, .operation = op->number};
+    const struct tag tag = {.group = op->members->id, .kind = TAG_SIGNATURE, .operation = op->number};
     uint8_t body[SIGNATURE_BYTES];
     const uint8_t *from;
     uint8_t *to;
@@ -881,15 +876,15 @@ int op_begin(struct lh_collective *op, lh_time now, uint32_t *rank)
     if (!refused && op->bounded)
         refused = bounded_begin(op);
     if (refused) {
-        *rank = refused == -LH_ERANGE ? op->group->rank : LH_NO_RANK;
+        *rank = refused == -LH_ERANGE ? op->members->rank : LH_NO_RANK;
         return refused;
     }
-    for (uint32_t r = 0; r < op->group->size; r++) {
+    for (uint32_t r = 0; r < op->members->size; r++) {
         if (!has_peer(op, r))
             continue;
         const struct signature signature = signature_for(op, r);
         signature_encode(&signature, body);
-        int error = link_send_control(group_link(op->group, r), &tag, body, sizeof body);
+        int error = link_send_control(member_link(op->members, r), &tag, body, sizeof body);
         if (error && error != -LH_EPEER && error != -LH_ECLOSED) { /* the others wait for theirs */
             *rank = r;
             return error;
@@ -927,10 +922,10 @@ int op_run(struct lh_collective *op, lh_time now, uint32_t *rank)
         if (error)
             return error;
         if (op->comparison.digests)
-            digests_compare(op->comparison.digests, op->group->size, op->comparison.buffers,
+            digests_compare(op->comparison.digests, op->members->size, op->comparison.buffers,
                             op->comparison.differs);
-        past_note(&op->group->past, op->number, &op->signature);
-        end(op, lh_sdr_now(op->group->mesh->engine->context), 0); /* decoding took a while */
+        past_note(&op->context->past, op->number, &op->signature);
+        end(op, lh_sdr_now(op->context->clock), 0); /* decoding took a while */
     }
     return 0;
 }

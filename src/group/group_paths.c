@@ -14,7 +14,6 @@
 #include "collective/choose/site_order.h"
 #include "collective/schedule.h"
 #include "collective/schedules.h"
-#include "group/group.h"
 
 /* ---- choosing -------------------------------------------------------------------------------------- */
 
@@ -39,10 +38,10 @@ static bool is_in_order(const struct site_map *map, uint32_t ranks)
     return rank == ranks;
 }
 
-bool choosing_uses_map(const struct lh_group *group, enum collective collective)
+bool choosing_uses_map(const struct group_paths *paths, enum collective collective)
 {
-    const struct site_map *map = &group->paths.order->map;
-    bool ordered = is_in_order(map, group->size);
+    const struct site_map *map = &paths->order->map;
+    bool ordered = is_in_order(map, paths->members->size);
     if (collective == COLLECTIVE_BARRIER || (map->sites == 1 && ordered))
         return false;
     return collective != COLLECTIVE_ALLTOALL || ordered; /* it sends parts of adjacent ranks together */
@@ -63,13 +62,13 @@ static uint64_t size_of(uint64_t bytes, uint32_t *index)
 }
 
 /* What was measured of all paths. NULL: nothing was, or *error: no memory. */
-static struct flow_pair *pairs_of(const struct lh_group *group, int *error)
+static struct flow_pair *pairs_of(const struct group_paths *paths, int *error)
 {
-    size_t count = (size_t)group->size * group->size;
-    struct flow_pair *pairs = group->paths.pairs ? malloc(count * sizeof *pairs) : NULL;
-    *error = group->paths.pairs && !pairs ? -LH_ENOMEM : 0;
+    size_t count = (size_t)paths->members->size * paths->members->size;
+    struct flow_pair *pairs = paths->pairs ? malloc(count * sizeof *pairs) : NULL;
+    *error = paths->pairs && !pairs ? -LH_ENOMEM : 0;
     for (size_t i = 0; pairs && i < count; i++)
-        pairs[i] = paths_pair(&group->paths.pairs[i]);
+        pairs[i] = paths_pair(&paths->pairs[i]);
     return pairs;
 }
 
@@ -78,31 +77,31 @@ static int fail_memory(enum collective collective)
     return lh_fail(LH_ENOMEM, "%s: no memory to choose a schedule", collective_name(collective));
 }
 
-static int ask(const struct lh_group *group, enum collective collective, uint64_t bytes,
+static int ask(const struct group_paths *paths, enum collective collective, uint64_t bytes,
                const struct schedule **schedule)
 {
     struct choice choices[CHOOSE_MAX];
-    struct path_figures inside = group->paths.inside;
-    bool mapped = choosing_uses_map(group, collective);
-    size_t block_bytes = group->mesh->block_bytes;
+    struct path_figures inside = paths->inside;
+    bool mapped = choosing_uses_map(paths, collective);
+    size_t block_bytes = paths->block_bytes;
     int error;
     if (!mapped) /* all ranks count as in one site */
-        paths_worsen(&inside, &group->paths.across);
-    struct flow_network network = paths_network(&inside, &group->paths.across, (double)block_bytes);
+        paths_worsen(&inside, &paths->across);
+    struct flow_network network = paths_network(&inside, &paths->across, (double)block_bytes);
     const struct choose_question question = {
         .collective = collective,
-        .ranks = group->size,
-        .map = mapped ? &group->paths.order->map : NULL,
+        .ranks = paths->members->size,
+        .map = mapped ? &paths->order->map : NULL,
         .bytes = bytes,
         .unit_bytes = UNIT_BYTES,
         .block_bytes_max = block_bytes,
         .block_bytes_min = block_bytes,
         .network = &network,
     };
-    struct flow_pair *pairs = pairs_of(group, &error);
+    struct flow_pair *pairs = pairs_of(paths, &error);
     void *memory = NULL;
     network.pairs = pairs;
-    network.processors = group->paths.processors;
+    network.processors = paths->processors;
     if (!error)
         error = choose_check(&question);
     if (!error)
@@ -118,13 +117,13 @@ static int ask(const struct lh_group *group, enum collective collective, uint64_
     return error;
 }
 
-int choosing_find(struct lh_group *group, enum collective collective, uint64_t bytes,
+int choosing_find(struct group_paths *paths, enum collective collective, uint64_t bytes,
                   const struct schedule **schedule)
 {
-    struct choosing *choosing = &group->choosing;
+    struct choosing *choosing = &paths->choosing;
     uint32_t index;
     uint64_t size = size_of(bytes, &index);
-    *schedule = group->size == 1 ? schedule_find(collective, NULL) : NULL;
+    *schedule = paths->members->size == 1 ? schedule_find(collective, NULL) : NULL;
     if (*schedule)
         return 0;
     if (!choosing->chosen)
@@ -132,7 +131,7 @@ int choosing_find(struct lh_group *group, enum collective collective, uint64_t b
     if (!choosing->chosen)
         return fail_memory(collective);
     const struct schedule **known = &choosing->chosen[(size_t)collective * SIZES + index];
-    int error = *known ? 0 : ask(group, collective, size, known);
+    int error = *known ? 0 : ask(paths, collective, size, known);
     *schedule = *known;
     return error;
 }
@@ -178,12 +177,11 @@ static uint32_t site_at(const struct site_map *map, uint32_t rank)
     return map->site_of[map->place_of[rank]];
 }
 
-static int create_by_sites(struct lh_group *group, const uint32_t *site_of)
+static int create_by_sites(struct group_paths *paths, const uint32_t *site_of)
 {
-    struct group_paths *paths = &group->paths;
-    for (uint32_t r = 0; r < group->size; r++)
-        paths->named = paths->named || group->sites[r][0] != 0;
-    struct group_order *order = group_order_create(site_of, NULL, group->size);
+    for (uint32_t r = 0; r < paths->members->size; r++)
+        paths->named = paths->named || paths->sites[r][0] != 0;
+    struct group_order *order = group_order_create(site_of, NULL, paths->members->size);
     if (!order)
         return -LH_ENOMEM;
     order->users = 2;
@@ -193,22 +191,23 @@ static int create_by_sites(struct lh_group *group, const uint32_t *site_of)
 }
 
 /* A site's number: its first member. */
-int paths_create(struct lh_group *group)
+int paths_create(struct group_paths *paths)
 {
     uint32_t site_of[LH_GROUP_RANKS_MAX];
-    for (uint32_t r = 0; r < group->size; r++) {
+    for (uint32_t r = 0; r < paths->members->size; r++) {
         site_of[r] = 0;
-        while (strcmp(group->sites[site_of[r]], group->sites[r]) != 0)
+        while (strcmp(paths->sites[site_of[r]], paths->sites[r]) != 0)
             site_of[r]++; /* up to r */
     }
-    return create_by_sites(group, site_of);
+    return create_by_sites(paths, site_of);
 }
 
-void paths_free(struct lh_group *group)
+void paths_free(struct group_paths *paths)
 {
-    group_order_release(group->paths.order);
-    group_order_release(group->paths.created.order);
-    free(group->paths.pairs);
+    group_order_release(paths->order);
+    group_order_release(paths->created.order);
+    free(paths->pairs);
+    choosing_free(&paths->choosing);
 }
 
 /* ---- rows -------------------------------------------------------------------------------------------- */
@@ -219,9 +218,9 @@ struct cell {
     uint32_t near;      /* not 0: on this machine; of a rank to itself, how many those are */
 };
 
-size_t paths_row_bytes(const struct lh_group *group)
+size_t paths_row_bytes(const struct group_paths *paths)
 {
-    return (size_t)group->size * CELL_BYTES;
+    return (size_t)paths->members->size * CELL_BYTES;
 }
 
 static void put(const struct cell *cell, uint8_t *to)
@@ -244,9 +243,9 @@ static struct cell get(const uint8_t *from)
                          .near = lh_get_be32(from + 28)};
 }
 
-static struct cell cell_of(struct lh_group *group, uint32_t rank)
+static struct cell cell_of(struct group_paths *paths, uint32_t rank)
 {
-    struct link *link = group_link(group, rank);
+    struct link *link = member_link(paths->members, rank);
     struct cell cell = {.figures.rtt_ns = link_rtt_ns(link), .near = link->near};
     struct lh_attr negotiated;
     if (lh_connection_attr(link->lanes[LANE_BULK].connection, &negotiated) == 0)
@@ -273,17 +272,17 @@ static struct cell processors_allowed(void)
                          .near = (uint32_t)CPU_COUNT(&set)};
 }
 
-void paths_announce_given(struct lh_group *group, const struct lh_group_attr *attr, uint8_t *row)
+void paths_announce_given(struct group_paths *paths, const struct lh_group_attr *attr, uint8_t *row)
 {
     const struct cell own = processors_allowed();
-    memset(row, 0, paths_row_bytes(group));
-    put(&own, row + (size_t)group->rank * CELL_BYTES);
-    for (uint32_t r = 0; r < group->size; r++) {
-        if (r == group->rank)
+    memset(row, 0, paths_row_bytes(paths));
+    put(&own, row + (size_t)paths->members->rank * CELL_BYTES);
+    for (uint32_t r = 0; r < paths->members->size; r++) {
+        if (r == paths->members->rank)
             continue;
-        bool across = strcmp(group->sites[r], group->sites[group->rank]) != 0;
+        bool across = strcmp(paths->sites[r], paths->sites[paths->members->rank]) != 0;
         const struct lh_attr *given = across && attr->attr_across ? attr->attr_across : attr->attr;
-        struct cell cell = cell_of(group, r);
+        struct cell cell = cell_of(paths, r);
         if (given) {
             cell.figures.rate_bps = given->rate_bps ? given->rate_bps : given->link.rate_bps;
             cell.figures.loss = cell.loss_back = (uint32_t)(given->link.loss / PATHS_LOSS_UNIT);
@@ -314,44 +313,44 @@ static void set_losses(struct link *link, struct cell *cell)
         cell->loss_back = packet_loss(stats.tx_retransmitted_packets, stats.tx_packets, 1);
 }
 
-void paths_announce_measured(struct lh_group *group, const uint64_t *rates_bps, uint8_t *row)
+void paths_announce_measured(struct group_paths *paths, const uint64_t *rates_bps, uint8_t *row)
 {
-    const struct cell own = {.figures.rtt_ns = group->paths.measured};
-    memset(row, 0, paths_row_bytes(group));
-    put(&own, row + (size_t)group->rank * CELL_BYTES);
-    for (uint32_t r = 0; r < group->size; r++) {
-        if (r == group->rank)
+    const struct cell own = {.figures.rtt_ns = paths->measured};
+    memset(row, 0, paths_row_bytes(paths));
+    put(&own, row + (size_t)paths->members->rank * CELL_BYTES);
+    for (uint32_t r = 0; r < paths->members->size; r++) {
+        if (r == paths->members->rank)
             continue;
-        struct cell cell = cell_of(group, r);
+        struct cell cell = cell_of(paths, r);
         cell.figures.rate_bps = rates_bps[r];
-        set_losses(group_link(group, r), &cell);
+        set_losses(member_link(paths->members, r), &cell);
         put(&cell, row + (size_t)r * CELL_BYTES);
     }
 }
 
-static bool is_near(const struct lh_group *group, const uint8_t *rows, uint32_t one, uint32_t other)
+static bool is_near(const struct group_paths *paths, const uint8_t *rows, uint32_t one, uint32_t other)
 {
-    return one != other && get(rows + ((size_t)one * group->size + other) * CELL_BYTES).near &&
-           get(rows + ((size_t)other * group->size + one) * CELL_BYTES).near;
+    return one != other && get(rows + ((size_t)one * paths->members->size + other) * CELL_BYTES).near &&
+           get(rows + ((size_t)other * paths->members->size + one) * CELL_BYTES).near;
 }
 
-static struct cell own_cell(const struct lh_group *group, const uint8_t *rows, uint32_t rank)
+static struct cell own_cell(const struct group_paths *paths, const uint8_t *rows, uint32_t rank)
 {
-    return get(rows + ((size_t)rank * group->size + rank) * CELL_BYTES);
+    return get(rows + ((size_t)rank * paths->members->size + rank) * CELL_BYTES);
 }
 
 /* Of the machine of all, that some may run on; 0: not all ranks are on one. Those that two sets have in
  * common count twice. */
-static uint32_t shared_processors(const struct lh_group *group, const uint8_t *rows)
+static uint32_t shared_processors(const struct group_paths *paths, const uint8_t *rows)
 {
     uint32_t sum = 0;
-    for (uint32_t one = 0; one < group->size; one++) {
-        const struct cell own = own_cell(group, rows, one);
+    for (uint32_t one = 0; one < paths->members->size; one++) {
+        const struct cell own = own_cell(paths, rows, one);
         bool measured_by = false;
         for (uint32_t other = 0; other < one; other++) {
-            if (!is_near(group, rows, one, other))
+            if (!is_near(paths, rows, one, other))
                 return 0;
-            measured_by |= own_cell(group, rows, other).loss_back == own.loss_back;
+            measured_by |= own_cell(paths, rows, other).loss_back == own.loss_back;
         }
         sum += measured_by ? 0 : own.near;
     }
@@ -360,37 +359,37 @@ static uint32_t shared_processors(const struct lh_group *group, const uint8_t *r
 
 /* Between ranks of a machine what is measured differs by when its scheduler let them run: all have the best
  * of it. A round trip of 0 is unknown. Rates that attributes name are bounds, and stay as they are. */
-static void level_near(const struct lh_group *group, const uint8_t *rows, bool measured,
+static void level_near(const struct group_paths *paths, const uint8_t *rows, bool measured,
                        struct path_figures *pairs)
 {
     struct path_figures best = {0};
-    uint32_t size = group->size;
+    uint32_t size = paths->members->size;
     for (uint32_t i = 0; i < size * size; i++) {
         uint64_t rtt_ns = pairs[i].rtt_ns;
-        if (!is_near(group, rows, i / size, i % size))
+        if (!is_near(paths, rows, i / size, i % size))
             continue;
         best.rtt_ns = best.rtt_ns == 0 || (rtt_ns > 0 && rtt_ns < best.rtt_ns) ? rtt_ns : best.rtt_ns;
         best.rate_bps = pairs[i].rate_bps > best.rate_bps ? pairs[i].rate_bps : best.rate_bps;
     }
     for (uint32_t i = 0; i < size * size; i++)
-        if (is_near(group, rows, i / size, i % size)) {
+        if (is_near(paths, rows, i / size, i % size)) {
             pairs[i].rtt_ns = best.rtt_ns;
             pairs[i].rate_bps = measured ? best.rate_bps : pairs[i].rate_bps;
         }
 }
 
 /* near: ranks of a machine have no distance, however busy it is. */
-static void read_rows(const struct lh_group *group, const uint8_t *rows, bool near,
+static void read_rows(const struct group_paths *paths, const uint8_t *rows, bool near,
                       struct path_figures *pairs)
 {
-    uint32_t size = group->size;
+    uint32_t size = paths->members->size;
     for (uint32_t from = 0; from < size; from++)
         for (uint32_t to = 0; to < size; to++) {
             struct cell cell = get(rows + ((size_t)to * size + from) * CELL_BYTES);
             struct cell back = get(rows + ((size_t)from * size + to) * CELL_BYTES);
             struct path_figures *pair = &pairs[from * size + to];
             *pair = cell.figures;
-            if (near && is_near(group, rows, from, to))
+            if (near && is_near(paths, rows, from, to))
                 pair->rtt_ns = 1;
             if (pair->loss == LOSS_UNKNOWN)
                 pair->loss = back.loss_back == LOSS_UNKNOWN ? 0 : back.loss_back;
@@ -399,33 +398,32 @@ static void read_rows(const struct lh_group *group, const uint8_t *rows, bool ne
 
 /* ---- agreeing ---------------------------------------------------------------------------------------- */
 
-static int find_sites(const struct lh_group *group, const uint8_t *rows, struct path_figures *pairs,
+static int find_sites(const struct group_paths *paths, const uint8_t *rows, struct path_figures *pairs,
                       uint32_t *site_of)
 {
-    const struct site_map *map = &group->paths.order->map;
-    if (group->paths.named) {
-        for (uint32_t r = 0; r < group->size; r++)
+    const struct site_map *map = &paths->order->map;
+    if (paths->named) {
+        for (uint32_t r = 0; r < paths->members->size; r++)
             site_of[r] = site_at(map, r);
         return 0;
     }
-    uint64_t *joins = calloc(3 * (size_t)group->size, sizeof *joins);
+    uint64_t *joins = calloc(3 * (size_t)paths->members->size, sizeof *joins);
     if (!joins)
-        return lh_fail(LH_ENOMEM, "group: no memory for %u ranks", group->size);
-    read_rows(group, rows, true, pairs);
-    found_sites(pairs, group->size, site_of, joins);
+        return lh_fail(LH_ENOMEM, "group: no memory for %u ranks", paths->members->size);
+    read_rows(paths, rows, true, pairs);
+    found_sites(pairs, paths->members->size, site_of, joins);
     free(joins);
     return 0;
 }
 
 /* What was not measured is as was given. */
-static void fill_rates(const struct lh_group *group, struct path_figures *pairs)
+static void fill_rates(const struct group_paths *paths, struct path_figures *pairs)
 {
-    const struct group_paths *paths = &group->paths;
     const struct site_map *map = &paths->created.order->map;
     rounds_fill(map, pairs);
-    for (uint32_t from = 0; from < group->size; from++)
-        for (uint32_t to = 0; to < group->size; to++) {
-            struct path_figures *pair = &pairs[from * group->size + to];
+    for (uint32_t from = 0; from < paths->members->size; from++)
+        for (uint32_t to = 0; to < paths->members->size; to++) {
+            struct path_figures *pair = &pairs[from * paths->members->size + to];
             bool across = site_at(map, from) != site_at(map, to);
             if (pair->rate_bps == 0)
                 pair->rate_bps = across ? paths->created.across.rate_bps : paths->created.inside.rate_bps;
@@ -433,28 +431,27 @@ static void fill_rates(const struct lh_group *group, struct path_figures *pairs)
 }
 
 /* Whether all had measured the same before, and so have one order. */
-static bool had_same(const struct lh_group *group, const uint8_t *rows)
+static bool had_same(const struct group_paths *paths, const uint8_t *rows)
 {
-    size_t bytes = paths_row_bytes(group);
-    for (uint32_t r = 0; r < group->size; r++)
-        if (get(rows + r * (bytes + CELL_BYTES)).figures.rtt_ns != group->paths.measured)
+    size_t bytes = paths_row_bytes(paths);
+    for (uint32_t r = 0; r < paths->members->size; r++)
+        if (get(rows + r * (bytes + CELL_BYTES)).figures.rtt_ns != paths->measured)
             return false;
     return true;
 }
 
 /* By the present order, where all have that. */
-static struct group_order *find_order(const struct lh_group *group, const uint8_t *rows,
+static struct group_order *find_order(const struct group_paths *paths, const uint8_t *rows,
                                       const uint32_t *site_of, const struct path_figures *pairs)
 {
-    const struct group_order *before =
-        had_same(group, rows) ? group->paths.order : group->paths.created.order;
+    const struct group_order *before = had_same(paths, rows) ? paths->order : paths->created.order;
     uint32_t order[LH_GROUP_RANKS_MAX];
-    void *memory = malloc(place_order_memory(group->size));
-    struct group_order *present = group_order_create(site_of, before->map.rank_at, group->size);
+    void *memory = malloc(place_order_memory(paths->members->size));
+    struct group_order *present = group_order_create(site_of, before->map.rank_at, paths->members->size);
     struct group_order *found = NULL;
     if (memory && present) {
-        place_order(pairs, group->size, &present->map, order, memory);
-        found = group_order_create(site_of, order, group->size);
+        place_order(pairs, paths->members->size, &present->map, order, memory);
+        found = group_order_create(site_of, order, paths->members->size);
     }
     group_order_release(present);
     free(memory);
@@ -472,61 +469,59 @@ static void set_worst(struct group_paths *paths, const struct path_figures *pair
                              &pairs[from * size + to]);
 }
 
-static void set_measured(struct lh_group *group, struct group_order *order, struct path_figures *pairs,
+static void set_measured(struct group_paths *paths, struct group_order *order, struct path_figures *pairs,
                          uint32_t measured)
 {
-    struct group_paths *paths = &group->paths;
-    pthread_mutex_lock(&group->mesh->lock);
+    pthread_mutex_lock(paths->lock);
     set_order(&paths->order, order);
     free(paths->pairs);
     paths->pairs = pairs;
     paths->measured = measured;
-    set_worst(paths, pairs, group->size);
-    choosing_free(&group->choosing); /* chosen without */
-    pthread_mutex_unlock(&group->mesh->lock);
+    set_worst(paths, pairs, paths->members->size);
+    choosing_free(&paths->choosing); /* chosen without */
+    pthread_mutex_unlock(paths->lock);
 }
 
-static int set_created(struct lh_group *group, const uint32_t *site_of, const struct path_figures *pairs)
+static int set_created(struct group_paths *paths, const uint32_t *site_of, const struct path_figures *pairs)
 {
-    struct group_paths *paths = &group->paths;
-    pthread_mutex_lock(&group->mesh->lock);
-    int error = create_by_sites(group, site_of);
+    pthread_mutex_lock(paths->lock);
+    int error = create_by_sites(paths, site_of);
     if (!error)
-        set_worst(paths, pairs, group->size);
+        set_worst(paths, pairs, paths->members->size);
     paths->created.inside = paths->inside;
     paths->created.across = paths->across;
-    choosing_free(&group->choosing);
-    pthread_mutex_unlock(&group->mesh->lock);
+    choosing_free(&paths->choosing);
+    pthread_mutex_unlock(paths->lock);
     return error;
 }
 
-int paths_agree(struct lh_group *group, const uint8_t *rows, bool measured)
+int paths_agree(struct group_paths *paths, const uint8_t *rows, bool measured)
 {
-    uint32_t site_of[LH_GROUP_RANKS_MAX], size = group->size;
+    uint32_t site_of[LH_GROUP_RANKS_MAX], size = paths->members->size;
     struct path_figures *pairs = calloc((size_t)size * size, sizeof *pairs);
     struct group_order *order = NULL;
-    int error = pairs ? find_sites(group, rows, pairs, site_of)
+    int error = pairs ? find_sites(paths, rows, pairs, site_of)
                       : lh_fail(LH_ENOMEM, "group: no memory for %u ranks", size);
     if (!error) {
-        read_rows(group, rows, false, pairs);
+        read_rows(paths, rows, false, pairs);
         if (measured) {
-            level_near(group, rows, true, pairs);
-            fill_rates(group, pairs);
+            level_near(paths, rows, true, pairs);
+            fill_rates(paths, pairs);
         } else {
-            group->paths.processors = shared_processors(group, rows);
-            if (group->paths.processors > 0)
-                level_near(group, rows, false, pairs);
-            error = set_created(group, site_of, pairs);
+            paths->processors = shared_processors(paths, rows);
+            if (paths->processors > 0)
+                level_near(paths, rows, false, pairs);
+            error = set_created(paths, site_of, pairs);
         }
     }
     if (!error && measured) {
-        order = find_order(group, rows, site_of, pairs);
+        order = find_order(paths, rows, site_of, pairs);
         error = order ? 0 : lh_fail(LH_ENOMEM, "group: no memory to order %u ranks", size);
     }
     if (error || !measured)
         free(pairs);
     else
-        set_measured(group, order, pairs, hash_of(rows, size * paths_row_bytes(group)));
+        set_measured(paths, order, pairs, hash_of(rows, size * paths_row_bytes(paths)));
     return error;
 }
 
@@ -543,40 +538,39 @@ static void order_part(const struct site_map *map, const uint32_t *ranks, uint32
     }
 }
 
-static int follow(struct lh_group *part, const struct lh_group *group, const uint32_t *ranks)
+static int follow(struct group_paths *part, const struct group_paths *of, const uint32_t *ranks)
 {
-    const struct site_map *map = &group->paths.order->map;
-    uint32_t site_of[LH_GROUP_RANKS_MAX], order[LH_GROUP_RANKS_MAX], size = part->size;
-    struct group_paths *paths = &part->paths;
+    const struct site_map *map = &of->order->map;
+    uint32_t site_of[LH_GROUP_RANKS_MAX], order[LH_GROUP_RANKS_MAX], size = part->members->size;
     order_part(map, ranks, size, order);
     for (uint32_t r = 0; r < size; r++)
         site_of[r] = site_at(map, ranks[r]);
     struct group_order *followed = group_order_create(site_of, order, size);
-    paths->pairs = calloc((size_t)size * size, sizeof *paths->pairs);
-    if (!followed || !paths->pairs) {
+    part->pairs = calloc((size_t)size * size, sizeof *part->pairs);
+    if (!followed || !part->pairs) {
         group_order_release(followed);
         return lh_fail(LH_ENOMEM, "group: no memory for %u ranks", size);
     }
     for (uint32_t from = 0; from < size; from++)
         for (uint32_t to = 0; to < size; to++)
-            paths->pairs[from * size + to] = group->paths.pairs[ranks[from] * group->size + ranks[to]];
-    set_order(&paths->order, followed);
-    set_worst(paths, paths->pairs, size);
-    paths->measured = group->paths.measured;
+            part->pairs[from * size + to] = of->pairs[ranks[from] * of->members->size + ranks[to]];
+    set_order(&part->order, followed);
+    set_worst(part, part->pairs, size);
+    part->measured = of->measured;
     return 0;
 }
 
-int paths_inherit(struct lh_group *part, const struct lh_group *group, const uint32_t *ranks, bool follows)
+int paths_inherit(struct group_paths *part, const struct group_paths *of, const uint32_t *ranks,
+                  bool follows)
 {
     uint32_t site_of[LH_GROUP_RANKS_MAX];
-    struct group_paths *paths = &part->paths;
-    for (uint32_t r = 0; r < part->size; r++)
-        site_of[r] = site_at(&group->paths.created.order->map, ranks[r]);
+    for (uint32_t r = 0; r < part->members->size; r++)
+        site_of[r] = site_at(&of->created.order->map, ranks[r]);
     int error = create_by_sites(part, site_of);
-    paths->processors = group->paths.processors;
-    paths->inside = paths->created.inside = group->paths.created.inside;
-    paths->across = paths->created.across = group->paths.created.across;
-    if (!error && follows && group->paths.measured)
-        error = follow(part, group, ranks);
+    part->processors = of->processors;
+    part->inside = part->created.inside = of->created.inside;
+    part->across = part->created.across = of->created.across;
+    if (!error && follows && of->measured)
+        error = follow(part, of, ranks);
     return error;
 }

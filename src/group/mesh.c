@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/min_max.h"
+#include "group/bounded_operation.h"
 #include "group/group_operation.h"
 #include "message/completion_queue.h"
 #include "message/engine.h"
@@ -31,12 +32,12 @@ lh_time mesh_now(const struct mesh *mesh)
 
 static void announce(struct lh_group *group, uint32_t operation, const struct notice *notice)
 {
-    const struct tag tag = {.group = group->id, .kind = TAG_ABORT, .operation = operation};
+    const struct tag tag = {.group = group->members.id, .kind = TAG_ABORT, .operation = operation};
     uint8_t body[NOTICE_BYTES_MAX];
     size_t bytes = notice_encode(notice, body);
-    for (uint32_t r = 0; r < group->size; r++)
-        if (r != group->rank && !group_link(group, r)->error)
-            link_send_control(group_link(group, r), &tag, body, bytes);
+    for (uint32_t r = 0; r < group->members.size; r++)
+        if (r != group->members.rank && !member_link(&group->members, r)->error)
+            link_send_control(member_link(&group->members, r), &tag, body, bytes);
 }
 
 static struct notice notice_of(const struct lh_collective *op, uint32_t rank, int error)
@@ -60,7 +61,7 @@ static void fail_operations(struct mesh *mesh, uint32_t mesh_rank)
 {
     int error = mesh->links[mesh_rank].error;
     for (struct lh_group *group = mesh->first_group; group; group = group->next) {
-        uint32_t rank = group_rank_of(group, mesh_rank);
+        uint32_t rank = member_of_mesh(&group->members, mesh_rank);
         for (struct lh_collective *op = group->first_op; op && rank != LH_NO_RANK; op = op->next)
             if (op->state == OP_RUNNING && (error != -LH_ECLOSED || op_needs(op, rank)))
                 fail_with(op, rank, error);
@@ -94,7 +95,7 @@ static void announce_exclusion(struct link *link)
 static void report_failed(struct mesh *mesh)
 {
     for (struct lh_group *group = mesh->first_group; group; group = group->next)
-        agreement_on_link_failed(group);
+        agreement_on_link_failed(&group->agreement);
 }
 
 /* announces: others may not know; also of what another has found, who may have died before it told all. */
@@ -162,7 +163,7 @@ enum delivery { DELIVERED, TOO_EARLY };
 static struct lh_group *find_group(struct mesh *mesh, uint32_t id)
 {
     struct lh_group *group = mesh->first_group;
-    while (group && group->id != id)
+    while (group && group->members.id != id)
         group = group->next;
     return group;
 }
@@ -208,10 +209,10 @@ static void deliver_signature(struct lh_collective *op, uint32_t rank, const str
 static void deliver_late_signature(struct lh_group *group, uint32_t rank, const struct message *message)
 {
     char text[LH_COLLECTIVE_MESSAGE_MAX / 2];
-    const struct signature *own = past_find(&group->past, message->tag.operation);
+    const struct signature *own = past_find(&group->operations.past, message->tag.operation);
     struct signature signature;
     if (!own || !read_signature(group->mesh, message, &signature) ||
-        !signature_differs(own, group->rank, &signature, rank, text, sizeof text))
+        !signature_differs(own, group->members.rank, &signature, rank, text, sizeof text))
         return;
     const struct notice notice = disagreement(rank, text);
     announce(group, message->tag.operation, &notice);
@@ -231,7 +232,7 @@ static void fail_call(struct lh_collective *op, int error, uint32_t rank)
         return;
     }
     const struct notice notice = notice_of(op, rank, error);
-    on_link_failed(op->group->mesh, group_link(op->group, rank), error, true);
+    on_link_failed(op->group->mesh, member_link(op->members, rank), error, true);
     mesh_abort(op, error, rank, notice.text);
 }
 
@@ -285,24 +286,26 @@ static void deliver_over(struct lh_collective *op, uint32_t rank, const struct m
 void mesh_take_reports(struct lh_group *group)
 {
     uint32_t rank = 0;
-    while (agreement_next_failed(group, &rank)) /* each fails once; to others it may have left in order */
-        on_link_failed(group->mesh, group_link(group, rank++), -LH_EPEER, false);
+    while (agreement_next_failed(&group->agreement,
+                                 &rank)) /* each fails once; to others it may have left in order */
+        on_link_failed(group->mesh, member_link(&group->members, rank++), -LH_EPEER, false);
     pthread_cond_broadcast(&group->mesh->changed);
 }
 
 static void deliver_report(struct lh_group *group, uint32_t rank, const struct message *message)
 {
-    if (!agreement_on_report(group, rank, message->data, message->bytes)) {
+    if (!agreement_on_report(&group->agreement, rank, message->data, message->bytes)) {
         on_link_failed(group->mesh, message->link, -LH_EPROTOCOL, true);
         return;
     }
-    agreement_answer(group, rank);
+    agreement_answer(&group->agreement, rank);
     mesh_take_reports(group);
 }
 
 static void deliver_proposal(struct lh_group *group, uint32_t rank, const struct message *message)
 {
-    int error = deadlines_on_proposal(group, rank, message->tag.piece, message->data, message->bytes);
+    int error =
+        deadlines_on_proposal(&group->operations, rank, message->tag.piece, message->data, message->bytes);
     if (error == -LH_EPROTOCOL)
         on_link_failed(group->mesh, message->link, error, true);
 }
@@ -320,7 +323,7 @@ static enum delivery deliver(struct mesh *mesh, struct message *message)
 {
     const struct tag *tag = &message->tag;
     struct lh_group *group = find_group(mesh, tag->group);
-    uint32_t rank = group ? group_rank_of(group, message->link->rank) : LH_NO_RANK;
+    uint32_t rank = group ? member_of_mesh(&group->members, message->link->rank) : LH_NO_RANK;
     struct notice notice;
     if (!group)
         return tag->group >= mesh->next_group ? TOO_EARLY : DELIVERED;
@@ -432,7 +435,7 @@ static void lose_others(struct mesh *mesh, const struct ahead_queue *queue)
     struct lh_collective *op = group ? find_operation(group, queue->operation) : NULL;
     if (!op || !op->bounded)
         return;
-    int error = bounded_on_lost(op, group_rank_of(group, queue->link->rank));
+    int error = bounded_on_lost(op, member_of_mesh(&group->members, queue->link->rank));
     if (error)
         mesh_abort(op, error, LH_NO_RANK, lh_last_error());
     else
@@ -456,17 +459,19 @@ static void deliver_early(struct mesh *mesh, const struct link *link, uint32_t g
 
 void mesh_take_early_reports(struct lh_group *group)
 {
-    for (uint32_t r = 0; r < group->size && group->mesh->ahead.queues > 0; r++)
-        if (r != group->rank)
-            deliver_early(group->mesh, group_link(group, r), group->id, TAG_NO_OPERATION);
+    for (uint32_t r = 0; r < group->members.size && group->mesh->ahead.queues > 0; r++)
+        if (r != group->members.rank)
+            deliver_early(group->mesh, member_link(&group->members, r), group->members.id,
+                          TAG_NO_OPERATION);
 }
 
 void mesh_forget(const struct lh_collective *op)
 {
     struct lh_group *group = op->group;
-    for (uint32_t r = 0; r < group->size && group->mesh->ahead.queues > 0; r++)
-        if (r != group->rank)
-            ahead_discard(ahead_detach(&group->mesh->ahead, group_link(group, r), group->id, op->number));
+    for (uint32_t r = 0; r < group->members.size && group->mesh->ahead.queues > 0; r++)
+        if (r != group->members.rank)
+            ahead_discard(ahead_detach(&group->mesh->ahead, member_link(&group->members, r),
+                                       group->members.id, op->number));
 }
 
 /* ---- entries ----------------------------------------------------------------------------------------- */
@@ -534,10 +539,10 @@ static void mesh_on_entries(struct mesh *mesh, const struct lh_completion *entri
 uint32_t mesh_awaited(const struct lh_collective *op)
 {
     uint32_t rank = LH_NO_RANK;
-    for (uint32_t r = 0; r < op->group->size && rank == LH_NO_RANK; r++)
+    for (uint32_t r = 0; r < op->members->size && rank == LH_NO_RANK; r++)
         if (op->peers[r].left > 0 && !op->peers[r].agreed)
             rank = r;
-    for (uint32_t r = 0; r < op->group->size && rank == LH_NO_RANK; r++)
+    for (uint32_t r = 0; r < op->members->size && rank == LH_NO_RANK; r++)
         if (op->peers[r].left > 0)
             rank = r;
     return rank;
@@ -552,7 +557,7 @@ static void on_deadline_expired(struct lh_collective *op)
     else
         snprintf(text, sizeof text,
                  "%s: deadline passed at rank %u: %u blocks of rank %u missing, which has %s",
-                 op->schedule->name, op->group->rank, op->peers[rank].left, rank,
+                 op->schedule->name, op->members->rank, op->peers[rank].left, rank,
                  op->peers[rank].agreed ? "begun" : "not begun");
     mesh_abort(op, -LH_ETIMEDOUT, rank, text);
 }
@@ -629,8 +634,8 @@ lh_time mesh_next_deadline(const struct mesh *mesh)
 /* Ranks that have left may have sent all that it needs before. */
 static void fail_without_peers(struct lh_collective *op)
 {
-    for (uint32_t r = 0; r < op->group->size && op->state == OP_RUNNING; r++) {
-        int error = r == op->group->rank ? 0 : group_link(op->group, r)->error;
+    for (uint32_t r = 0; r < op->members->size && op->state == OP_RUNNING; r++) {
+        int error = r == op->members->rank ? 0 : member_link(op->members, r)->error;
         if (error && (error != -LH_ECLOSED || op_needs(op, r)))
             fail_with(op, r, error);
     }
@@ -648,9 +653,9 @@ void mesh_begin(struct lh_collective *op)
         return;
     }
     fail_overflowed(mesh);
-    for (uint32_t r = 0; r < op->group->size && mesh->ahead.queues > 0; r++)
-        if (r != op->group->rank)
-            deliver_early(mesh, group_link(op->group, r), op->group->id, op->number);
+    for (uint32_t r = 0; r < op->members->size && mesh->ahead.queues > 0; r++)
+        if (r != op->members->rank)
+            deliver_early(mesh, member_link(op->members, r), op->members->id, op->number);
     if (op->state == OP_RUNNING)
         run(op, now);
     fail_without_peers(op);

@@ -1,5 +1,6 @@
 /*
- * mesh.h - takes what the links of a mesh bring, and runs the operations of its groups.
+ * mesh.h - the mesh of links that a group shares with its splits: takes what they bring, and runs the
+ * operations of its groups.
  *
  * All under the lock of the mesh.
  *
@@ -8,7 +9,51 @@
 #ifndef LH_GROUP_MESH_H
 #define LH_GROUP_MESH_H
 
-#include "group/group_operation.h"
+#include <pthread.h>
+
+#include <longhaul/collective.h>
+#include <longhaul/group.h>
+
+#include "group/agreement.h"
+#include "group/group_link.h"
+#include "group/group_paths.h"
+#include "group/operation_state.h"
+
+struct mesh {
+    pthread_mutex_t lock;   /* of all of it, its groups and operations; taken before any of a connection */
+    pthread_cond_t changed; /* an operation is done, a link has news, nobody polls any more */
+    struct lh_engine *engine;
+    bool own_engine;
+    struct lh_completion_queue *queue;
+    uint32_t rank;
+    uint32_t size;
+    struct link *links; /* by rank; that of this rank is not used */
+    uint32_t groups;    /* that use it */
+    struct lh_group *first_group;
+    uint32_t next_group; /* id: above all that this rank has used */
+    struct ahead_store ahead;
+    size_t block_bytes;
+    bool bounded[2]; /* reliability inside a site, across */
+    lh_time timeout_ns;
+    lh_time peer_timeout_ns;
+    bool polling; /* a thread waits at the queue */
+    bool woken;   /* and has been told to look */
+    bool threaded;
+    bool ending;
+    pthread_t thread;
+};
+
+struct lh_group {
+    struct lh_group *next; /* of the mesh's */
+    struct mesh *mesh;
+    struct members members;
+    char (*sites)[LH_GROUP_SITE_MAX];
+    uint32_t next_operation;
+    struct lh_collective *first_op; /* not freed, newest first */
+    struct op_context operations;
+    struct agreement agreement;
+    struct group_paths paths;
+};
 
 lh_time mesh_now(const struct mesh *mesh);
 /* Takes all that is there without waiting, and runs all operations. Returns the number of entries. */

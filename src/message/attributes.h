@@ -1,6 +1,6 @@
 /*
  * attributes.h - what a caller asks of a connection: checked value by value, then completed with the
- * defaults.
+ * defaults; and which reliability scheme that is.
  *
  * In two steps, because over TCP both sides must see what was asked before defaults hide it.
  *
@@ -10,6 +10,7 @@
 #define LH_MESSAGE_ATTRIBUTES_H
 
 #include <longhaul/connection.h>
+#include <longhaul/plan.h>
 
 #define ATTR_MTU_MIN                 256u
 #define ATTR_MTU_DEFAULT             4096u      /* where packets of any size pass */
@@ -41,5 +42,35 @@ int attr_complete(struct lh_attr *attr);
 int attr_complete_for(struct lh_attr *attr, uint32_t fits_bytes);
 /* Whether a device is at an address that packets never leave this machine from. */
 bool attr_is_loopback(const char *device);
+
+/* ---- scheme ---------------------------------------------------------------------------------------- */
+
+/* Which reliability scheme: by the text that a user types, by the id that a peer sent. */
+
+#define SCHEME_NAME_PLAIN   "sr-nack" /* of `auto`, while nothing is known */
+#define SCHEME_NAME_AUTO    "auto"
+#define SCHEME_NAME_DEFAULT SCHEME_NAME_AUTO
+
+struct scheme_choice {
+    const struct lh_scheme *scheme;
+    uint8_t params[LH_SCHEME_PARAMS];
+    bool automatic; /* each message gets its own, and the scheme is only what comes first */
+    enum lh_plan_by by;
+    double max_overhead;
+};
+
+/* From attr->scheme and attr->reliability. -LH_EINVAL lists the schemes there are. */
+int scheme_choose(const struct lh_attr *attr, struct scheme_choice *choice);
+/* Among the caller's own (may be NULL) and those of this build; NULL when there is none with that id. */
+const struct lh_scheme *scheme_find(const struct lh_scheme *own, uint8_t id);
+/* The flags of a blob by which this build announces schemes that not every peer knows. */
+uint16_t scheme_announcements(void);
+/* Whether a peer that announced these flags can send by the scheme. */
+bool scheme_is_known(const struct scheme_choice *choice, uint16_t flags);
+/* Whether its segments have parity. */
+bool scheme_codes(const struct scheme_choice *choice);
+/* Bytes of a message that one segment takes at most: slot_bytes, or less where more parity than data must
+ * fit a slot. 0: not even one group does. */
+uint64_t scheme_segment_bytes(const struct scheme_choice *choice, const struct lh_attr *attr);
 
 #endif

@@ -10,6 +10,7 @@
 #include <longhaul/units.h>
 
 #include "base/units.h"
+#include "message/attributes.h"
 #include "message/tx_state.h"
 #include "wire/roce_packet.h"
 
@@ -342,7 +343,9 @@ char *lh_scheme_report_words(const struct lh_scheme_report *report, char *out, s
     lh_format_time(report->expected_s, seconds, sizeof seconds);
     lh_format_time(report->other_expected_s, other, sizeof other);
     if (report->chunks_lost == 0 && report->plans == 0)
-        snprintf(out, size, "%s until something is lost; %s", report->scheme, path);
+        snprintf(out, size, "%s until %s; %s", report->scheme,
+                 strcmp(report->scheme, SCHEME_NAME_PLAIN) == 0 ? "something is lost" : "the path is known",
+                 path);
     else if (report->expected_s == 0)
         snprintf(out, size, "%s for messages of %s, not planned yet; %s", report->scheme, bytes, path);
     else if (report->other[0] == '\0')

@@ -39,9 +39,9 @@
 #include <longhaul/types.h>
 
 #include "control/message_control.h"
+#include "message/attributes.h"
 #include "message/parity_coding.h"
 #include "message/receive_buffer.h"
-#include "message/scheme_choice.h"
 #include "model/arrival_model.h"
 #include "schemes/auto_choice.h"
 #include "sdr/worker_sleep.h"
@@ -340,9 +340,10 @@ bool waiting_pop(struct waiting *waiting, struct store *store, struct rx_receive
  *
  * Everything here is nothing when the scheme was named and does not adapt to the path: rx.automatic is NULL
  * then. Of one that does (lh_scheme.measured) the path is measured, and nothing is planned. Until a chunk
- * is lost nothing is planned: all messages come by the scheme that sends least. Planning takes time,
- * which the engine measures: auto_scheme_plan() weighs one candidate while auto_scheme_planning(). It
- * takes memory, too, which is given back when the connection is idle, but for what each size has.
+ * is lost nothing is planned: messages come by the scheme that sends least, but short ones of a path that is
+ * not known yet by a code. Planning takes time, which the engine measures: auto_scheme_plan() weighs one
+ * candidate while auto_scheme_planning(). It takes memory, too, which is given back when the connection is
+ * idle, but for what each size has.
  */
 
 /* What the newest message came by, for the user. */

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/min_max.h"
 #include "control/message_control.h"
-#include "message/scheme_choice.h"
+#include "message/attributes.h"
 #include "message/tx_injector.h"
 #include "message/tx_messages.h"
 #include "message/tx_state.h"

@@ -232,12 +232,12 @@ static double select_rank(double *values, size_t count, size_t rank)
     return values[rank];
 }
 
-/* Nearest rank. */
+/* Nearest rank. share: above 0, below 1. */
 static double quantile(double *values, size_t count, double share)
 {
     size_t rank = (size_t)ceil(share * (double)count);
-    rank = rank > 0 ? rank - 1 : 0;
-    return select_rank(values, count, rank < count ? rank : count - 1);
+    assert(rank >= 1 && rank <= count);
+    return select_rank(values, count, rank - 1);
 }
 
 int lh_model_summarize(double *seconds, size_t count, struct lh_model_summary *summary)

@@ -188,7 +188,7 @@ uint32_t auto_choice_get(struct auto_choice *choice, uint64_t message_bytes, con
     if (answer)
         return answer->chosen;
     const struct auto_answer *nearest = nearest_answer(choice, size_class);
-    return nearest ? nearest->chosen : 0;
+    return nearest ? nearest->chosen : AUTO_CHOICE_NONE;
 }
 
 /* ---- weighing ---------------------------------------------------------------------------------------- */

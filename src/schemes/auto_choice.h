@@ -2,9 +2,9 @@
  * auto_choice.h - `auto`: the scheme of each message by the model, remembered by size; its parameters.
  *
  * Each answer is at hand: for sizes that were asked before it is looked up. A new size gets the answer of
- * the nearest one that is known, at first the plainest scheme; a *job* weighs the candidates meanwhile, one
- * each time auto_choice_work() is called, which takes the time of one formula (docs/planning.md). The same
- * happens when the path has become another one. A size keeps its scheme unless another is faster by
+ * the nearest one that is known, at first none; a *job* weighs the candidates meanwhile, one each time
+ * auto_choice_work() is called, which takes the time of one formula (docs/planning.md). The same happens when
+ * the path has become another one. A size keeps its scheme unless another is faster by
  * AUTO_CHOICE_BETTER, or is about as fast and sends less: what is about as fast is not worth a change.
  *
  * A path that is measured can change with each message, and sizes with each receive. So that whoever weighs
@@ -101,7 +101,9 @@ void auto_choice_init(struct auto_choice *choice, const struct auto_setup *setup
 /* Each size of a choice with the same setup has its candidate again, and is planned for when it is asked. */
 void auto_choice_recall(struct auto_choice *choice, const struct auto_kept *kept);
 void auto_choice_keep(const struct auto_choice *choice, struct auto_kept *kept);
-/* What a message of that many bytes comes by, a candidate. Starts a job when that is to be found out. */
+/* What a message of that many bytes comes by, a candidate; AUTO_CHOICE_NONE: no size is known. Starts a job
+ * when that is to be found out. */
+#define AUTO_CHOICE_NONE UINT32_MAX
 uint32_t auto_choice_get(struct auto_choice *choice, uint64_t message_bytes, const struct auto_path *path);
 /* Weighs one candidate. Whether there are more. */
 bool auto_choice_work(struct auto_choice *choice);

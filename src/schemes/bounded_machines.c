@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "schemes/bounded_machines.h"
+#include "schemes/bounded_scheme.h"
 
 #include <assert.h>
 #include <stdio.h>

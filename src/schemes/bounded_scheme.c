@@ -11,7 +11,6 @@
 #include "model/loss_model.h"
 #include "model/predictor.h"
 #include "model/repeat_model.h"
-#include "schemes/bounded_machines.h"
 #include "schemes/ec_arrival_model.h"
 #include "schemes/ec_layout.h"
 #include "schemes/ec_scheme.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "schemes/hybrid_machines.h"
+#include "schemes/hybrid_scheme.h"
 
 #include <assert.h>
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "schemes/hybrid_groups.h"
 #include "schemes/sr_arrivals.h"
 #include "schemes/sr_ledger.h"
-#include "schemes/sr_machines.h"
+#include "schemes/sr_scheme.h"
 #include "schemes/sr_timers.h"
 #include "wire/scheme_messages.h"
 

@@ -9,7 +9,6 @@
 #include "model/predictor.h"
 #include "schemes/ec_arrival_model.h"
 #include "schemes/hybrid_groups.h"
-#include "schemes/hybrid_machines.h"
 #include "wire/wire_numbers.h"
 
 /* ---- model params ---------------------------------------------------------------------------------- */

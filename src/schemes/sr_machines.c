@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "schemes/sr_machines.h"
+#include "schemes/sr_scheme.h"
 
 #include <assert.h>
 #include <string.h>

@@ -10,7 +10,6 @@
 #include "model/loss_model.h"
 #include "model/predictor.h"
 #include "model/repeat_model.h"
-#include "schemes/sr_machines.h"
 #include "wire/wire_numbers.h"
 
 /* ---- predictor ------------------------------------------------------------------------------------- */

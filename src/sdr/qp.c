@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/min_max.h"
-#include "fabric/packet_pieces.h"
+#include "fabric/fabric.h"
 #include "sdr/sdr_state.h"
 
 void qp_gates_enter(struct sdr_qp *qp)

@@ -108,7 +108,7 @@ int qp_plan_congestion(const struct qp_plan *plan, bool given, struct congestion
  *
  * Packets of the agreed MTU may stop to pass in mid-transfer, without a word where a firewall drops ICMP: a
  * PMTU black hole. Probes are control messages as long on the wire as a data packet in 1, 2, 4 or 8 pieces
- * (fabric/packet_pieces.h); the answer is short. *shift* is the logarithm of the number of pieces in use.
+ * (fabric/fabric.h); the answer is short. *shift* is the logarithm of the number of pieces in use.
  *
  * An idle queue pair probes nothing: each timer starts a probe only where a packet's worth of payload has
  * left since the last answer. Nor does a short transfer: the first of these left 2 overdue times and 20 ms

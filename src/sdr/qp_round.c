@@ -6,7 +6,7 @@
 #include <assert.h>
 
 #include "base/min_max.h"
-#include "fabric/packet_pieces.h"
+#include "fabric/fabric.h"
 #include "sdr/sdr_state.h"
 
 #define OFFER_MORE 4u /* than the fabric took when it last refused some */

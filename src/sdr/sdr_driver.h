@@ -109,7 +109,7 @@ void sdr_qp_takes_parts(struct sdr_qp *qp);
 bool sdr_qp_can_take_long(const struct sdr_qp *qp);
 /* Before it is connected, where this side can: the peer can, too. Returns the bytes of the longest. */
 uint32_t sdr_qp_takes_long(struct sdr_qp *qp);
-/* Whether packets of this side may come in pieces (fabric/packet_pieces.h), and leave so. */
+/* Whether packets of this side may come in pieces (fabric/fabric.h), and leave so. */
 bool sdr_qp_can_take_pieces(const struct sdr_qp *qp);
 /* Before it is connected, where this side can: the peer can, too, and answers probes of the path's MTU. */
 void sdr_qp_takes_pieces(struct sdr_qp *qp);

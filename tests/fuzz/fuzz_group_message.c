@@ -8,7 +8,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "collective/operation_digest.h"
-#include "group/group.h"
+#include "group/agreement.h"
 
 #define RANKS 5u
 
@@ -47,17 +47,18 @@ static void read_notice(const uint8_t *data, size_t size)
 /* The first byte: the rank, and whether an agreement is under way. */
 static void read_report(const uint8_t *data, size_t size)
 {
-    struct lh_group group = {.size = RANKS};
+    const struct members members = {.size = RANKS};
+    struct agreement agreement = {0};
     uint32_t failed = 0;
-    if (size < 1 || agreement_init(&group.agreement, RANKS) != 0)
+    if (size < 1 || agreement_init(&agreement, &members) != 0)
         return;
-    group.agreement.active = data[0] & 0x80;
-    group.agreement.round = 1;
-    bool taken = agreement_on_report(&group, 1 + data[0] % (RANKS - 1), data + 1, size - 1);
-    assert(!taken || group.agreement.next_group <= 1u << TAG_GROUP_BITS);
-    while (agreement_next_failed(&group, &failed))
+    agreement.active = data[0] & 0x80;
+    agreement.round = 1;
+    bool taken = agreement_on_report(&agreement, 1 + data[0] % (RANKS - 1), data + 1, size - 1);
+    assert(!taken || agreement.next_group <= 1u << TAG_GROUP_BITS);
+    while (agreement_next_failed(&agreement, &failed))
         assert(failed > 0 && failed++ < RANKS);
-    agreement_free(&group.agreement);
+    agreement_free(&agreement);
 }
 
 /* A tag, and a body. */

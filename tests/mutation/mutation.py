@@ -12,7 +12,8 @@
 The tree is copied; it never changes itself. A first run calls each test once: which functions does it call?
 A fault whose object file is that of the original, or that equivalents.txt lists, is equivalent: no test
 can find it. A fault that does not compile is replaced by the next of its function. A test that ends with
-another status than 0, or takes ten times as long, finds a fault. FOLDER/mutation-SEED.json has all results.
+another status than 0, or takes ten times as long, finds a fault. Where none does, the same tests run once
+more under the address sanitizer, as .ci/run does. FOLDER/mutation-SEED.json has all results.
 """
 
 import argparse
@@ -66,6 +67,7 @@ class Hunt:
     def __init__(self, shop, options, texts, calls):
         self.shop, self.options, self.texts, self.calls = shop, options, texts, calls
         self.equivalents = read_equivalents(EQUIVALENTS)
+        self.asan_seconds = {}  # by test, without a fault; None: it fails there, or takes too long
 
     def tests_for(self, function, room):
         """Unit tests, those of its room first, then simulation tests, quick ones first."""
@@ -112,7 +114,33 @@ class Hunt:
             if status != 0:
                 late = " (time)" if status == workshop.TIMED_OUT else ""
                 return name.split("/")[0], name + late, len(tests)
-        return "none", None, len(tests)
+        name = self.run_asan(fault, folder, tests)
+        return name.split("/")[0] if name else "none", name and name + " (address sanitizer)", len(tests)
+
+    def time_of_asan(self, name):
+        """Seconds that the test takes under the address sanitizer without a fault; None: it is left out."""
+        if name not in self.asan_seconds:
+            status, taken = self.shop.run([self.shop.place / "tests" / name], 3 * self.options.slow,
+                                          self.shop.place / "asan/libmutated.so", **self.shop.asan_variables)
+            self.asan_seconds[name] = taken if status == 0 else None
+        return self.asan_seconds[name]
+
+    def run_asan(self, fault, folder, tests):
+        """The test that finds it under the address sanitizer, or None."""
+        library = folder / "asan/libmutated.so"
+        library.parent.mkdir()
+        self.same(fault, folder, workshop.ASAN_FLAG)
+        with LINK_LOCK:
+            self.shop.link_library(library, {fault.function.path: folder / "faulty.o"}, folder="asan",
+                                   extra=[workshop.ASAN_FLAG])
+        for name in tests:
+            if (seconds := self.time_of_asan(name)) is None:
+                continue
+            status, _ = self.shop.run([self.shop.place / "tests" / name], 10 + 10 * seconds, library,
+                                      **self.shop.asan_variables)
+            if status != 0:
+                return name
+        return None
 
     def run_world(self, fault, folder):
         program = folder / "test_world"
@@ -278,6 +306,7 @@ def main():
             return
         print("building (some minutes the first time)", flush=True)
         shop.build(options.all)
+        shop.build_asan()
         print("calling each test once, to learn which functions it calls", flush=True)
         calls = shop.calls_of_tests(options.slow, print)
         report(hunt_all(Hunt(shop, options, texts, calls), drawn, wanted, build), options, build)

@@ -6,6 +6,7 @@ All of it is below one build folder; nothing else is written:
     cmake/    configured only: it says how each source is compiled, and which libraries each test needs
     objects/  -O1 -g0, visible symbols; what is below src is read from a pipe, as each faulty version of it is
     cover/    what is below src once more, with -finstrument-functions: which functions does each test call?
+    asan/     and once more, with -fsanitize=address
     tests/    the tests
 
 A fault costs one compiler run and the link of the shared library; no test is linked again.
@@ -67,6 +68,9 @@ PLAIN void __cyg_profile_func_exit(void *function, void *caller)
 OURS = re.compile(r"-(fvisibility|g\d?$|O\w?$|W)")
 TIMED_OUT = -1000
 MEMORY_MAX = 12 << 30
+# As .ci/ctest has it: memory that nobody initialised is not zero.
+FILLED_MEMORY = {"MALLOC_PERTURB_": "165", "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
+ASAN_FLAG = "-fsanitize=address"
 WORLD_PARTS = ("tests/world/", "tests/support/scheme_check.c", "tests/support/collective_call.c")
 
 
@@ -97,8 +101,12 @@ def copy_tree(root, place):
             path.unlink()
 
 
-def limits():
+def limit_core():
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def limit_memory():
+    limit_core()
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MAX, MEMORY_MAX))
 
 
@@ -233,13 +241,24 @@ class Workshop:
                 job.result()
         return time.monotonic() - started
 
+    # ---- the address sanitizer -------------------------------------------------------------------
+
+    def build_asan(self):
+        """The library whose objects from src are instrumented; tests get its runtime preloaded."""
+        self._compile_all(self.sources, "asan", ASAN_FLAG)
+        self.link_library(self.place / "asan/libmutated.so", folder="asan", extra=[ASAN_FLAG])
+        runtime = call(["gcc", "-print-file-name=libasan.so"]).strip()
+        self.asan_variables = {"LD_PRELOAD": runtime, "ASAN_OPTIONS": f"hard_rss_limit_mb={MEMORY_MAX >> 20}"}
+
     # ---- running tests ---------------------------------------------------------------------------
 
     def run(self, command, seconds, library=None, **variables):
         """(exit status, seconds taken); TIMED_OUT at the time limit. Its processes end with it."""
+        # The address sanitizer reserves more addresses than any limit would leave it.
+        limits = limit_core if "LD_PRELOAD" in variables else limit_memory
         with tempfile.TemporaryDirectory(dir=self.place, prefix="fault-") as folder:
-            environment = {**os.environ, "LH_SOURCE_DIR": str(self.tree), "LH_BUILD_DIR": str(self.cmake),
-                           "TMPDIR": folder, **variables}
+            environment = {**os.environ, **FILLED_MEMORY, "LH_SOURCE_DIR": str(self.tree),
+                           "LH_BUILD_DIR": str(self.cmake), "TMPDIR": folder, **variables}
             environment["LD_LIBRARY_PATH"] = f"{library.parent if library else self.place}:{self.place}"
             started = time.monotonic()
             with subprocess.Popen([str(word) for word in command], cwd=folder, env=environment,

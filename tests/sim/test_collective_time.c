@@ -84,7 +84,7 @@ static void check(const char *link, size_t bytes, uint32_t number, double max_me
     connection.rate_bps = RATE_BPS;
     lh_group_attr_init(&attr);
     attr.attr = &connection;
-    group_world_open(&world, "time", 1, link, RANKS, &attr, NULL);
+    group_world_open(&world, "time", 2, link, RANKS, &attr, NULL);
     struct times times = times_of(&world, bytes, number);
     printf("%s: all-reduce of %zu KiB: mean %.2f ms, longest %.2f ms, bound %.2f ms\n", link, bytes >> 10,
            times.mean / 1e6, times.longest / 1e6, bound / 1e6);

@@ -113,7 +113,11 @@ static void marks_stay_behind_their_chunks(void **state)
 {
     (void)state;
     struct order order = {.marks = 0};
-    open_pair("rtt=10ms,rate=100Mbit", NULL);
+    struct lh_attr attr;
+    connection_pair_attr(&attr);
+    attr.slot_bytes = SLOT;
+    attr.reliability = "sr-nack"; /* whose marks these are */
+    open_pair("rtt=10ms,rate=100Mbit", &attr);
     struct lh_request *recv = connection_pair_recv(&pair, 1, buffer, 8 * SLOT);
     connection_pair_run(&pair, 50 * MS);
     sim_world_tap(pair.world, watch_order, &order);
@@ -353,7 +357,11 @@ static void packets_that_contradict_the_length(void **state)
 {
     (void)state;
     struct liar liar = {0};
-    open_pair("rtt=10ms", NULL);
+    struct lh_attr attr;
+    connection_pair_attr(&attr);
+    attr.slot_bytes = SLOT;
+    attr.reliability = "sr-nack"; /* no parity after the data */
+    open_pair("rtt=10ms", &attr);
     sim_world_tap(pair.world, shorten, &liar);
     struct lh_request *recv = connection_pair_recv(&pair, 1, buffer, 2 * SLOT);
     struct lh_request *send = connection_pair_send(&pair, 0, data, SLOT);

@@ -469,7 +469,7 @@ static void die(uint64_t seed)
 static bool agreed(const struct group_world *world)
 {
     for (uint32_t r = 0; r < world->size; r++)
-        if (!world->dead[r] && !agreement_is_reached(world->groups[r]))
+        if (!world->dead[r] && !agreement_is_reached(&world->groups[r]->agreement))
             return false;
     return true;
 }
@@ -537,9 +537,9 @@ static void run_until_agreed(struct group_world *world, struct lh_group *const *
 {
     lh_time until = group_world_now(world) + 2 * PEER_TIMEOUT_NS;
     for (uint32_t i = 0; i < count; i++) {
-        while (!agreement_is_reached(groups[i]) && group_world_now(world) < until)
+        while (!agreement_is_reached(&groups[i]->agreement) && group_world_now(world) < until)
             group_world_turn(world, until);
-        assert_true(agreement_is_reached(groups[i]));
+        assert_true(agreement_is_reached(&groups[i]->agreement));
     }
 }
 
@@ -578,7 +578,7 @@ static void shrink_again(uint32_t before, uint32_t after)
     for (uint32_t i = 0; i < before; i++) {
         subgroup_begin_shrink(world.groups[0]);
         run_for(&world, 20 * MS);
-        assert_false(agreement_is_reached(world.groups[0]));
+        assert_false(agreement_is_reached(&world.groups[0]->agreement));
     }
     subgroup_begin_shrink(world.groups[1]);
     run_until_agreed(&world, &world.groups[1], 1);
@@ -756,7 +756,7 @@ static void test_cancel_overflows(void **state)
     const uint32_t many = 1u << 20;
     (void)state;
     open_world(&world, 2, 1);
-    struct link *link = group_link(world.groups[0], 1);
+    struct link *link = member_link(&world.groups[0]->members, 1);
     for (uint32_t i = 0; i < 2; i++)
         sim_engines_must(lh_barrier(world.groups[0], NULL, &ops[i]), "lh_barrier");
     link->lanes[LANE_SMALL].unacknowledged += many;

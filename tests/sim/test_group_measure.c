@@ -13,7 +13,6 @@
 #include <cmocka.h>
 
 #include "group/group.h"
-#include "group/group_measure.h"
 #include "group/group_operation.h"
 #include "support/collective_case.h"
 
@@ -166,7 +165,7 @@ static void test_slow_link(void **state)
     assert_int_equal(lh_group_place(world.groups[3], 5, NULL, NULL), -LH_EINVAL);
     assert_int_equal(map->sites, 1);
     assert_false(are_neighbors(map, 5, 1, 2));
-    assert_true(choosing_uses_map(world.groups[0], COLLECTIVE_ALLREDUCE));
+    assert_true(choosing_uses_map(&world.groups[0]->paths, COLLECTIVE_ALLREDUCE));
     check_sums(&world, "ring");
     check_sums(&world, NULL);
     group_world_close(&world);
@@ -276,7 +275,7 @@ static void shrink(struct group_world *world, uint32_t dead)
         assert_true(group_world_now(world) < until);
         group_world_turn(world, until);
         for (uint32_t r = 0; r < world->size; r++)
-            if (r != dead && !agreement_is_reached(world->groups[r]))
+            if (r != dead && !agreement_is_reached(&world->groups[r]->agreement))
                 reached = false;
     }
     for (uint32_t r = 0; r < world->size; r++)
@@ -287,7 +286,7 @@ static void shrink(struct group_world *world, uint32_t dead)
         if (r == dead)
             continue;
         assert_memory_equal(smaller[r]->paths.order->map.rank_at, first->paths.order->map.rank_at,
-                            first->size * sizeof(uint32_t));
+                            first->members.size * sizeof(uint32_t));
         assert_int_equal(smaller[r]->paths.measured, first->paths.measured);
     }
     for (uint32_t r = 0; r < world->size; r++)

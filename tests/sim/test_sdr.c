@@ -333,6 +333,33 @@ static void test_abort_lets_go_of_the_payload(void **state)
     sdr_pair_close(&pair);
 }
 
+/* From the first byte that the fabric has not taken on: what a channel took ahead of it counts. */
+static void test_unsent_bytes(void **state)
+{
+    (void)state;
+    for (uint32_t channels = 1; channels <= 2; channels++) {
+        struct sdr_pair pair = open_pair((struct sdr_pair_options){.channels = channels});
+        struct sdr_context *sender = pair.ends[SDR_PAIR_TX].context;
+        struct sdr_qp *qp = pair.ends[SDR_PAIR_TX].qp;
+        struct sdr_recv_handle *recv;
+        struct sdr_send_handle *send;
+        bool moved;
+        lh_time next;
+        assert_int_equal(sdr_qp_send_unsent_bytes(qp), 0);
+        assert_int_equal(sdr_pair_recv(&pair, 0, SLOT, &recv), SDR_SUCCESS);
+        sdr_pair_run(&pair, MS);
+        assert_int_equal(sdr_pair_send(&pair, 0, SLOT, 0, &send), SDR_SUCCESS);
+        assert_int_equal(sdr_qp_send_unsent_bytes(qp), SLOT);
+        for (uint32_t turn = 0; turn < 100; turn++) /* the last channel has a worker of its own */
+            sdr_context_round(sender, channels - 1, channels, &moved, &next);
+        assert_int_equal(lh_sdr_send_queued_bytes(qp), channels == 1 ? 0 : SLOT / 2);
+        assert_int_equal(sdr_qp_send_unsent_bytes(qp), channels == 1 ? 0 : SLOT);
+        assert_int_equal(sdr_pair_finish(&pair, send), 0);
+        assert_int_equal(sdr_qp_send_unsent_bytes(qp), 0);
+        sdr_pair_close(&pair);
+    }
+}
+
 /* ---- what is refused ---- */
 
 static void test_bad_requests(void **state)
@@ -767,6 +794,7 @@ int main(void)
         cmocka_unit_test(test_streaming_end_completes_the_immediate),
         cmocka_unit_test(test_queue_of_ranges_is_bounded),
         cmocka_unit_test(test_abort_lets_go_of_the_payload),
+        cmocka_unit_test(test_unsent_bytes),
         cmocka_unit_test(test_bad_requests),
         cmocka_unit_test(test_bad_attributes),
         cmocka_unit_test(test_number_of_qps),

@@ -12,8 +12,8 @@ import statistics
 import tree
 
 SOURCES = 25
-FILES = 499         # of src, cli, netsim and include together: may only be lowered
-MEDIAN_LINES = 186  # of these: may only be raised
+FILES = 479         # of src, cli, netsim and include together: may only be lowered
+MEDIAN_LINES = 200  # of these: may only be raised
 
 
 def check_folders(sources, report):

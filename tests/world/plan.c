@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/prng.h"
-#include "message/scheme_choice.h"
+#include "message/attributes.h"
 #include "schemes/auto_choice.h"
 
 #define HEALED_RATE_BPS 10000000000u

@@ -270,7 +270,7 @@ BUGS = {
         ("src/group/mesh.c", "        announce_exclusion(link);", "        (void)announce_exclusion;"),
     ]),
     "report-unanswered": ("who has agreed does not answer who knows of one more failure", [
-        ("src/group/agreement.c", "        send_report(group, rank);\n    agreement->taken",
+        ("src/group/agreement.c", "        send_report(agreement, rank);\n    agreement->taken",
          "        ;\n    agreement->taken"),
     ]),
     "send-early": ("blocks leave before what has to be added, or received, has come", [
@@ -285,7 +285,7 @@ BUGS = {
         ("src/group/mesh.c",
          "    struct notice notice = {.error = error, .rank = rank};\n"
          "    snprintf(notice.text, sizeof notice.text, \"%s: rank",
-         "    struct notice notice = {.error = error, .rank = (rank + 1) % op->group->size};\n"
+         "    struct notice notice = {.error = error, .rank = (rank + 1) % op->members->size};\n"
          "    snprintf(notice.text, sizeof notice.text, \"%s: rank"),
     ]),
     "group-stale": ("missing bytes of a bounded collective are not set to 0", [

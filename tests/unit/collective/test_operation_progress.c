@@ -58,6 +58,54 @@ static void test_blocks(void **state)
             }
 }
 
+/* As few as the bytes allow; but in each part, where ranks have parts of their own, or of the sum. */
+static void test_numbers_of_blocks(void **state)
+{
+    (void)state;
+    static const uint32_t blocks[COLLECTIVES] = {
+        [COLLECTIVE_ALLREDUCE] = 12, /* four parts of at most eight elements */
+        [COLLECTIVE_REDUCE] = 10,    [COLLECTIVE_BROADCAST] = 10, [COLLECTIVE_REDUCE_SCATTER] = 40,
+        [COLLECTIVE_ALLGATHER] = 40, [COLLECTIVE_GATHER] = 40,    [COLLECTIVE_SCATTER] = 40,
+        [COLLECTIVE_ALLTOALL] = 40,  [COLLECTIVE_BARRIER] = 1,
+    };
+    for (enum collective each = 0; each < COLLECTIVES; each++) {
+        struct layout layout = layout_of(each, 1, 30, 12);
+        assert_int_equal(layout.blocks, blocks[each]);
+        assert_int_equal(layout_blocks_of_all(&layout),
+                         blocks[each] * (each == COLLECTIVE_ALLTOALL ? 4 : 1));
+    }
+}
+
+/* More than a schedule takes are refused, by the last one. */
+static void test_too_many_blocks(void **state)
+{
+    (void)state;
+    const uint64_t most = SCHEDULE_BLOCKS_MAX;
+    assert_int_equal(layout_of(COLLECTIVE_BROADCAST, 1, most, 4).blocks, most);
+    assert_int_equal(layout_of(COLLECTIVE_BROADCAST, 1, most + 1, 4).blocks, 0);
+    assert_int_equal(layout_of(COLLECTIVE_BROADCAST, 1, most + 1, 8).blocks, most / 2 + 1);
+    assert_int_equal(layout_of(COLLECTIVE_ALLREDUCE, 1, most, 4).blocks, most);
+    assert_int_equal(layout_of(COLLECTIVE_ALLREDUCE, 1, most + 1, 4).blocks, 0);
+    assert_int_equal(layout_of(COLLECTIVE_ALLGATHER, 1, most / 4, 4).blocks, most);
+    assert_int_equal(layout_of(COLLECTIVE_ALLGATHER, 1, most / 4 + 1, 4).blocks, 0);
+    assert_int_equal(layout_of(COLLECTIVE_ALLTOALL, 1, most / 16, 4).blocks, most / 4);
+    assert_int_equal(layout_of(COLLECTIVE_ALLTOALL, 1, most / 16 + 1, 4).blocks, 0);
+    assert_int_equal(layout_of(COLLECTIVE_BARRIER, 1, most + 1, 4).blocks, 1);
+}
+
+/* And more elements than 64 bits of bytes could count. */
+static void test_too_many_elements(void **state)
+{
+    (void)state;
+    const uint64_t most = LAYOUT_ELEMENTS_MAX;
+    assert_int_equal(layout_elements(COLLECTIVE_ALLREDUCE, 4, most), most);
+    assert_int_equal(layout_elements(COLLECTIVE_ALLREDUCE, 4, most + 1), 0);
+    assert_int_equal(layout_elements(COLLECTIVE_SCATTER, 4, most / 4), most);
+    assert_int_equal(layout_elements(COLLECTIVE_SCATTER, 4, most / 4 + 1), 0);
+    assert_int_equal(layout_elements(COLLECTIVE_ALLTOALL, 4, most / 16), most / 4);
+    assert_int_equal(layout_elements(COLLECTIVE_ALLTOALL, 4, most / 16 + 1), 0);
+}
+
 /* Parts are exact: each begins with a block. */
 static void test_parts(void **state)
 {
@@ -133,8 +181,10 @@ static void test_bounds(void **state)
 static int run_layout(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_blocks), cmocka_unit_test(test_parts),  cmocka_unit_test(test_own),
-        cmocka_unit_test(test_pairs),  cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_blocks),          cmocka_unit_test(test_numbers_of_blocks),
+        cmocka_unit_test(test_too_many_blocks), cmocka_unit_test(test_too_many_elements),
+        cmocka_unit_test(test_parts),           cmocka_unit_test(test_own),
+        cmocka_unit_test(test_pairs),           cmocka_unit_test(test_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "congestion/keys.h"
+#include "congestion/controllers.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -14,17 +14,18 @@
 #include <cmocka.h>
 
 #include "base/bytes.h"
-#include "group/group.h"
 
 #define RANKS     4u
 #define LETTERS   256u
 #define ALL_RANKS UINT32_MAX
 
 struct rank {
-    struct mesh mesh;
     struct link links[RANKS];
-    uint32_t members[RANKS];
-    struct lh_group group;
+    uint32_t of_mesh[RANKS];
+    struct members members;
+    uint32_t next_group;
+    uint32_t measured;
+    struct agreement agreement;
 };
 
 struct letter {
@@ -59,12 +60,12 @@ static int begin(void **state)
     for (uint32_t r = 0; r < RANKS; r++) {
         struct rank *rank = &ranks[r];
         for (uint32_t i = 0; i < RANKS; i++)
-            rank->members[i] = i;
-        rank->mesh = (struct mesh){.rank = r, .size = RANKS, .links = rank->links, .next_group = 10 + r};
-        rank->group =
-            (struct lh_group){.mesh = &rank->mesh, .rank = r, .size = RANKS, .members = rank->members};
-        rank->group.paths.measured = 7;
-        assert_int_equal(agreement_init(&rank->group.agreement, RANKS), 0);
+            rank->of_mesh[i] = i;
+        rank->members =
+            (struct members){.rank = r, .size = RANKS, .of_mesh = rank->of_mesh, .links = rank->links};
+        rank->next_group = 10 + r;
+        rank->measured = 7;
+        assert_int_equal(agreement_init(&rank->agreement, &rank->members), 0);
     }
     return 0;
 }
@@ -73,8 +74,13 @@ static int end(void **state)
 {
     (void)state;
     for (uint32_t r = 0; r < RANKS; r++)
-        agreement_free(&ranks[r].group.agreement);
+        agreement_free(&ranks[r].agreement);
     return 0;
+}
+
+static void begin_at(uint32_t rank)
+{
+    agreement_begin(&ranks[rank].agreement, ranks[rank].next_group, ranks[rank].measured);
 }
 
 static void die(uint32_t rank, uint32_t for_whom)
@@ -82,20 +88,20 @@ static void die(uint32_t rank, uint32_t for_whom)
     for (uint32_t r = 0; r < RANKS; r++)
         if (r != rank && (for_whom == ALL_RANKS || for_whom == r)) {
             ranks[r].links[rank].error = -1;
-            agreement_on_link_failed(&ranks[r].group);
+            agreement_on_link_failed(&ranks[r].agreement);
         }
 }
 
 /* As the mesh does it. */
 static void give(const struct letter *letter)
 {
-    struct lh_group *group = &ranks[letter->to].group;
+    struct agreement *agreement = &ranks[letter->to].agreement;
     uint32_t failed = 0;
-    assert_true(agreement_on_report(group, letter->from, letter->body, AGREEMENT_BYTES));
-    agreement_answer(group, letter->from);
-    while (agreement_next_failed(group, &failed)) {
+    assert_true(agreement_on_report(agreement, letter->from, letter->body, AGREEMENT_BYTES));
+    agreement_answer(agreement, letter->from);
+    while (agreement_next_failed(agreement, &failed)) {
         ranks[letter->to].links[failed++].error = -1;
-        agreement_on_link_failed(group);
+        agreement_on_link_failed(agreement);
     }
 }
 
@@ -109,17 +115,17 @@ static void deliver(uint32_t dead)
 
 static void expect_result(uint32_t rank, uint32_t failed)
 {
-    const struct lh_group *group = &ranks[rank].group;
-    assert_true(agreement_is_reached(group));
+    const struct agreement *agreement = &ranks[rank].agreement;
+    assert_true(agreement_is_reached(agreement));
     for (uint32_t r = 0; r < RANKS; r++)
-        assert_int_equal(agreement_has(agreement_failed(group), r), r == failed);
+        assert_int_equal(agreement_has(agreement_failed(agreement), r), r == failed);
 }
 
 /* Of reports that all are the same. */
 static void expect_failed(uint32_t rank, uint32_t failed)
 {
     expect_result(rank, failed);
-    assert_int_equal(agreement_missing(&ranks[rank].group), LH_GROUP_RANKS_MAX);
+    assert_int_equal(agreement_missing(&ranks[rank].agreement), LH_GROUP_RANKS_MAX);
 }
 
 /* ---- agreeing ---------------------------------------------------------------------------------------- */
@@ -128,15 +134,15 @@ static void test_nobody_has_failed(void **state)
 {
     (void)state;
     for (uint32_t r = 0; r < RANKS; r++) {
-        assert_false(agreement_is_reached(&ranks[r].group));
-        agreement_begin(&ranks[r].group);
+        assert_false(agreement_is_reached(&ranks[r].agreement));
+        begin_at(r);
         assert_int_equal(letter_count, (r + 1) * (RANKS - 1)); /* to all others */
     }
     deliver(ALL_RANKS);
     for (uint32_t r = 0; r < RANKS; r++) {
         expect_failed(r, ALL_RANKS);
-        assert_int_equal(ranks[r].group.agreement.next_group, 10 + RANKS - 1); /* the highest */
-        assert_int_equal(ranks[r].group.agreement.measured, 7);
+        assert_int_equal(ranks[r].agreement.next_group, 10 + RANKS - 1); /* the highest */
+        assert_int_equal(ranks[r].agreement.measured, 7);
     }
     assert_int_equal(letter_count, RANKS * (RANKS - 1)); /* and nothing more */
 }
@@ -144,12 +150,12 @@ static void test_nobody_has_failed(void **state)
 static void test_what_they_know_of_paths_differs(void **state)
 {
     (void)state;
-    ranks[2].group.paths.measured = 8;
+    ranks[2].measured = 8;
     for (uint32_t r = 0; r < RANKS; r++)
-        agreement_begin(&ranks[r].group);
+        begin_at(r);
     deliver(ALL_RANKS);
     for (uint32_t r = 0; r < RANKS; r++)
-        assert_int_equal(ranks[r].group.agreement.measured, 0);
+        assert_int_equal(ranks[r].agreement.measured, 0);
 }
 
 /* Who is late is named, and held nobody up who is dead. */
@@ -157,17 +163,17 @@ static void test_who_is_missing(void **state)
 {
     (void)state;
     die(3, ALL_RANKS);
-    agreement_begin(&ranks[0].group);
-    assert_int_equal(agreement_missing(&ranks[0].group), 1);
-    agreement_begin(&ranks[1].group);
+    begin_at(0);
+    assert_int_equal(agreement_missing(&ranks[0].agreement), 1);
+    begin_at(1);
     deliver(3);
-    assert_int_equal(agreement_missing(&ranks[0].group), 2);
-    assert_false(agreement_is_reached(&ranks[0].group));
-    agreement_begin(&ranks[2].group);
+    assert_int_equal(agreement_missing(&ranks[0].agreement), 2);
+    assert_false(agreement_is_reached(&ranks[0].agreement));
+    begin_at(2);
     deliver(3);
     for (uint32_t r = 0; r < 3; r++) {
         expect_failed(r, 3);
-        assert_int_equal(ranks[r].group.agreement.next_group, 12); /* of those that are left */
+        assert_int_equal(ranks[r].agreement.next_group, 12); /* of those that are left */
     }
 }
 
@@ -178,7 +184,7 @@ static void test_found_by_one(void **state)
         if (before)
             die(3, 0);
         for (uint32_t r = 0; r < 3; r++)
-            agreement_begin(&ranks[r].group);
+            begin_at(r);
         if (!before)
             die(3, 0);
         deliver(3);
@@ -196,7 +202,7 @@ static void test_the_result_is_final(void **state)
 {
     (void)state;
     for (uint32_t r = 0; r < RANKS; r++)
-        agreement_begin(&ranks[r].group);
+        begin_at(r);
     /* Rank 2 hears nothing yet; the others have agreed. */
     struct letter late[LETTERS];
     uint32_t late_count = 0;
@@ -207,37 +213,37 @@ static void test_the_result_is_final(void **state)
             give(&letters[first_letter]);
     expect_failed(0, ALL_RANKS);
     die(3, 2);
-    assert_false(agreement_is_reached(&ranks[2].group));
+    assert_false(agreement_is_reached(&ranks[2].agreement));
     deliver(3); /* what rank 2 reports now differs: it is answered */
     for (uint32_t i = 0; i < late_count; i++)
         if (late[i].from != 3)
             give(&late[i]);
     deliver(3);
     expect_result(2, ALL_RANKS);
-    assert_int_equal(ranks[2].group.agreement.next_group, 13);
+    assert_int_equal(ranks[2].agreement.next_group, 13);
 }
 
 /* Begun again while the last one is open it goes on; when that was ended there is another round. */
 static void test_rounds(void **state)
 {
     (void)state;
-    agreement_begin(&ranks[0].group);
-    agreement_begin(&ranks[0].group);
+    begin_at(0);
+    begin_at(0);
     assert_int_equal(letter_count, RANKS - 1);
-    assert_int_equal(ranks[0].group.agreement.round, 1);
+    assert_int_equal(ranks[0].agreement.round, 1);
     for (uint32_t r = 1; r < RANKS; r++)
-        agreement_begin(&ranks[r].group);
+        begin_at(r);
     deliver(ALL_RANKS);
     for (uint32_t r = 0; r < RANKS; r++)
-        agreement_end(&ranks[r].group);
-    agreement_begin(&ranks[0].group);
-    assert_int_equal(ranks[0].group.agreement.round, 2);
-    assert_int_equal(agreement_missing(&ranks[0].group), 1); /* reports of the first do not count */
+        agreement_end(&ranks[r].agreement);
+    begin_at(0);
+    assert_int_equal(ranks[0].agreement.round, 2);
+    assert_int_equal(agreement_missing(&ranks[0].agreement), 1); /* reports of the first do not count */
     die(3, 0);
     deliver(3);
-    assert_false(agreement_has(agreement_failed(&ranks[1].group), 3)); /* whose first one is over */
-    agreement_begin(&ranks[1].group);
-    agreement_begin(&ranks[2].group);
+    assert_false(agreement_has(agreement_failed(&ranks[1].agreement), 3)); /* whose first one is over */
+    begin_at(1);
+    begin_at(2);
     deliver(3);
     for (uint32_t r = 0; r < 3; r++)
         expect_failed(r, 3);
@@ -249,20 +255,20 @@ static void test_bodies_that_are_none(void **state)
 {
     (void)state;
     uint8_t body[AGREEMENT_BYTES + 1] = {0};
-    struct lh_group *group = &ranks[0].group;
-    agreement_begin(group);
+    struct agreement *agreement = &ranks[0].agreement;
+    begin_at(0);
     lh_put_be32(body + 4, 1);
-    assert_false(agreement_on_report(group, 1, body, AGREEMENT_BYTES - 1));
-    assert_false(agreement_on_report(group, 1, body, AGREEMENT_BYTES + 1));
+    assert_false(agreement_on_report(agreement, 1, body, AGREEMENT_BYTES - 1));
+    assert_false(agreement_on_report(agreement, 1, body, AGREEMENT_BYTES + 1));
     lh_put_be32(body, (1u << TAG_GROUP_BITS) + 1);
-    assert_false(agreement_on_report(group, 1, body, AGREEMENT_BYTES));
+    assert_false(agreement_on_report(agreement, 1, body, AGREEMENT_BYTES));
     lh_put_be32(body, 1u << TAG_GROUP_BITS);
     lh_put_be32(body + 8, 2);
-    assert_false(agreement_on_report(group, 1, body, AGREEMENT_BYTES));
-    assert_int_equal(agreement_missing(group), 1);
+    assert_false(agreement_on_report(agreement, 1, body, AGREEMENT_BYTES));
+    assert_int_equal(agreement_missing(agreement), 1);
     lh_put_be32(body + 8, 0);
-    assert_true(agreement_on_report(group, 1, body, AGREEMENT_BYTES));
-    assert_int_equal(agreement_missing(group), 2);
+    assert_true(agreement_on_report(agreement, 1, body, AGREEMENT_BYTES));
+    assert_int_equal(agreement_missing(agreement), 2);
 }
 
 #define AGREEMENT_TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "group/group_paths.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +15,6 @@
 #include <longhaul/plan.h>
 
 #include "base/bytes.h"
-#include "group/group.h"
 #include "support/sanitized.h"
 
 #define BLOCK ((size_t)256 << 10)
@@ -25,42 +25,45 @@ static const struct path_figures NEAR = {.rtt_ns = 50000},
 
 /* A group without links, in sites of as many ranks each. */
 struct fixture {
-    struct mesh mesh;
-    struct lh_group group;
+    struct members members;
+    struct group_paths paths;
+    pthread_mutex_t lock;
     uint32_t sites[RANKS];
 };
 
 static void set_sites(struct fixture *f, const uint32_t *order)
 {
-    group_order_release(f->group.paths.order);
-    f->group.paths.order = group_order_create(f->sites, order, f->group.size);
-    assert_non_null(f->group.paths.order);
+    group_order_release(f->paths.order);
+    f->paths.order = group_order_create(f->sites, order, f->members.size);
+    assert_non_null(f->paths.order);
 }
 
 static void tear_down(struct fixture *f)
 {
-    choosing_free(&f->group.choosing);
-    group_order_release(f->group.paths.order);
-    f->group.paths.order = NULL;
+    choosing_free(&f->paths.choosing);
+    group_order_release(f->paths.order);
+    f->paths.order = NULL;
 }
 
 static void set_up(struct fixture *f, uint32_t ranks, uint32_t of_site, const struct path_figures *across)
 {
-    *f = (struct fixture){.mesh.block_bytes = BLOCK, .group.size = ranks};
-    f->group.mesh = &f->mesh;
+    *f = (struct fixture){.members.size = ranks, .lock = PTHREAD_MUTEX_INITIALIZER};
+    f->paths.members = &f->members;
+    f->paths.block_bytes = BLOCK;
+    f->paths.lock = &f->lock;
     for (uint32_t r = 0; r < ranks; r++)
         f->sites[r] = r / of_site;
     set_sites(f, NULL);
-    f->group.paths.inside = NEAR;
+    f->paths.inside = NEAR;
     if (across)
-        f->group.paths.across = *across;
+        f->paths.across = *across;
 }
 
 static const char *ask(struct fixture *f, enum collective collective, uint64_t bytes)
 {
     const struct schedule *chosen, *again;
-    assert_int_equal(choosing_find(&f->group, collective, bytes, &chosen), 0);
-    assert_int_equal(choosing_find(&f->group, collective, bytes, &again), 0);
+    assert_int_equal(choosing_find(&f->paths, collective, bytes, &chosen), 0);
+    assert_int_equal(choosing_find(&f->paths, collective, bytes, &again), 0);
     assert_ptr_equal(chosen, again);
     assert_int_equal(chosen->collective, collective);
     return chosen->name;
@@ -96,7 +99,7 @@ static void test_sites(void **state)
     set_up(&f, 8, 4, &FAR);
     assert_string_equal(ask(&f, COLLECTIVE_ALLREDUCE, 1 << 24), "hierarchical");
     assert_string_equal(ask(&f, COLLECTIVE_BROADCAST, 1 << 24), "hybrid");
-    assert_true(choosing_uses_map(&f.group, COLLECTIVE_ALLTOALL));
+    assert_true(choosing_uses_map(&f.paths, COLLECTIVE_ALLTOALL));
     tear_down(&f);
 }
 
@@ -110,7 +113,7 @@ static void test_mixed_sites(void **state)
         f.sites[r] = r % 2;
     set_sites(&f, NULL);
     for (enum collective each = 0; each < COLLECTIVES; each++)
-        assert_int_equal(choosing_uses_map(&f.group, each),
+        assert_int_equal(choosing_uses_map(&f.paths, each),
                          each != COLLECTIVE_BARRIER && each != COLLECTIVE_ALLTOALL);
     tear_down(&f);
 }
@@ -122,10 +125,10 @@ static void test_order(void **state)
     struct fixture f;
     (void)state;
     set_up(&f, 4, 4, NULL);
-    assert_false(choosing_uses_map(&f.group, COLLECTIVE_ALLREDUCE));
+    assert_false(choosing_uses_map(&f.paths, COLLECTIVE_ALLREDUCE));
     set_sites(&f, order);
-    assert_true(choosing_uses_map(&f.group, COLLECTIVE_ALLREDUCE));
-    assert_true(choosing_uses_map(&f.group, COLLECTIVE_ALLGATHER));
+    assert_true(choosing_uses_map(&f.paths, COLLECTIVE_ALLREDUCE));
+    assert_true(choosing_uses_map(&f.paths, COLLECTIVE_ALLGATHER));
     tear_down(&f);
 }
 
@@ -136,11 +139,11 @@ static void test_machine(void **state)
     (void)state;
     set_up(&f, 8, 8, NULL);
     assert_string_equal(ask(&f, COLLECTIVE_ALLREDUCE, 64), "direct");
-    choosing_free(&f.group.choosing);
-    f.group.paths.processors = 8;
+    choosing_free(&f.paths.choosing);
+    f.paths.processors = 8;
     assert_string_equal(ask(&f, COLLECTIVE_ALLREDUCE, 64), "direct");
-    choosing_free(&f.group.choosing);
-    f.group.paths.processors = 1;
+    choosing_free(&f.paths.choosing);
+    f.paths.processors = 1;
     assert_string_not_equal(ask(&f, COLLECTIVE_ALLREDUCE, 64), "direct");
     tear_down(&f);
 }
@@ -148,8 +151,8 @@ static void test_machine(void **state)
 /* A row of each rank, on a machine of as many processors: one path had to wait for the scheduler. */
 static void put_rows(const struct fixture *f, uint32_t processors, bool apart, uint8_t *rows)
 {
-    uint32_t size = f->group.size;
-    size_t bytes = paths_row_bytes(&f->group), cell = bytes / size;
+    uint32_t size = f->members.size;
+    size_t bytes = paths_row_bytes(&f->paths), cell = bytes / size;
     memset(rows, 0, size * bytes);
     for (uint32_t r = 0; r < size; r++)
         for (uint32_t to = 0; to < size; to++) {
@@ -173,15 +176,15 @@ static struct fixture *set_up_machine(struct machine *machine, uint32_t processo
     struct fixture *f = &machine->fixture;
     memset(machine->sites, 0, sizeof machine->sites);
     set_up(f, 4, 4, NULL);
-    f->group.sites = machine->sites;
-    assert_int_equal(4 * paths_row_bytes(&f->group), sizeof machine->rows);
+    f->paths.sites = machine->sites;
+    assert_int_equal(4 * paths_row_bytes(&f->paths), sizeof machine->rows);
     put_rows(f, processors, false, machine->rows);
     return f;
 }
 
 static void tear_down_machine(struct machine *machine)
 {
-    group_order_release(machine->fixture.group.paths.created.order);
+    group_order_release(machine->fixture.paths.created.order);
     tear_down(&machine->fixture);
 }
 
@@ -189,7 +192,7 @@ static void tear_down_machine(struct machine *machine)
 static void put_rate(const struct fixture *f, uint32_t rank, uint32_t from, uint64_t rate_bps,
                      uint8_t *rows)
 {
-    lh_put_be64(rows + (rank * f->group.size + from) * paths_row_bytes(&f->group) / f->group.size + 8,
+    lh_put_be64(rows + (rank * f->members.size + from) * paths_row_bytes(&f->paths) / f->members.size + 8,
                 rate_bps);
 }
 
@@ -201,10 +204,10 @@ static void test_figures_of_one_machine(void **state)
     struct fixture *f = set_up_machine(&machine, 2);
     put_rate(f, 2, 1, 1000000000, machine.rows);
     put_rate(f, 3, 1, 100000000000, machine.rows);
-    lh_put_be64(machine.rows + paths_row_bytes(&f->group), 0);
-    assert_int_equal(paths_agree(&f->group, machine.rows, false), 0);
-    assert_int_equal(f->group.paths.inside.rate_bps, 1000000000);
-    assert_int_equal(f->group.paths.inside.rtt_ns, NEAR.rtt_ns);
+    lh_put_be64(machine.rows + paths_row_bytes(&f->paths), 0);
+    assert_int_equal(paths_agree(&f->paths, machine.rows, false), 0);
+    assert_int_equal(f->paths.inside.rate_bps, 1000000000);
+    assert_int_equal(f->paths.inside.rtt_ns, NEAR.rtt_ns);
     tear_down_machine(&machine);
 }
 
@@ -212,7 +215,8 @@ static void test_figures_of_one_machine(void **state)
 static void put_processors(const struct fixture *f, uint32_t rank, uint32_t hash, uint32_t count,
                            uint8_t *rows)
 {
-    uint8_t *own = rows + rank * (paths_row_bytes(&f->group) + paths_row_bytes(&f->group) / f->group.size);
+    uint8_t *own =
+        rows + rank * (paths_row_bytes(&f->paths) + paths_row_bytes(&f->paths) / f->members.size);
     lh_put_be32(own + 24, hash);
     lh_put_be32(own + 28, count);
 }
@@ -227,28 +231,29 @@ static void test_processors_of_ranks(void **state)
     put_processors(f, 1, 7, 8, machine.rows);
     put_processors(f, 2, 8, 1, machine.rows);
     put_processors(f, 3, 9, 1, machine.rows);
-    assert_int_equal(paths_agree(&f->group, machine.rows, false), 0);
-    assert_int_equal(f->group.paths.processors, 10);
+    assert_int_equal(paths_agree(&f->paths, machine.rows, false), 0);
+    assert_int_equal(f->paths.processors, 10);
     tear_down_machine(&machine);
 }
 
 /* A rank tells of those that it may run on, not of all that the machine has. */
 static void test_a_bound_rank(void **state)
 {
-    static struct lh_group group = {.size = 1};
+    static const struct members members = {.size = 1};
+    struct group_paths paths = {.members = &members};
     const struct lh_group_attr attr = {0};
     cpu_set_t all, one;
     uint8_t row[32], bound[32];
     (void)state;
     assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
-    paths_announce_given(&group, &attr, row);
+    paths_announce_given(&paths, &attr, row);
     assert_int_equal(lh_get_be32(row + 28), CPU_COUNT(&all));
     CPU_ZERO(&one);
     for (size_t cpu = 0; CPU_COUNT(&one) == 0; cpu++)
         if (CPU_ISSET(cpu, &all))
             CPU_SET(cpu, &one);
     assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
-    paths_announce_given(&group, &attr, bound);
+    paths_announce_given(&paths, &attr, bound);
     assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
     assert_int_equal(lh_get_be32(bound + 28), 1);
     assert_true(CPU_COUNT(&all) == 1 || lh_get_be32(bound + 24) != lh_get_be32(row + 24));
@@ -260,12 +265,12 @@ static void test_one_machine(void **state)
     struct machine machine;
     (void)state;
     struct fixture *f = set_up_machine(&machine, 2);
-    assert_int_equal(paths_agree(&f->group, machine.rows, false), 0);
-    assert_int_equal(f->group.paths.processors, 2);
-    assert_int_equal(f->group.paths.inside.rtt_ns, NEAR.rtt_ns);
+    assert_int_equal(paths_agree(&f->paths, machine.rows, false), 0);
+    assert_int_equal(f->paths.processors, 2);
+    assert_int_equal(f->paths.inside.rtt_ns, NEAR.rtt_ns);
     put_rows(f, 2, true, machine.rows);
-    assert_int_equal(paths_agree(&f->group, machine.rows, false), 0);
-    assert_int_equal(f->group.paths.processors, 0);
+    assert_int_equal(paths_agree(&f->paths, machine.rows, false), 0);
+    assert_int_equal(f->paths.processors, 0);
     tear_down_machine(&machine);
 }
 
@@ -280,10 +285,10 @@ static void test_measured(void **state)
         pairs[i] = (struct path_figures){.rtt_ns = 10000000, .rate_bps = 200000000};
     pairs[1].rate_bps = pairs[4].rate_bps = 50000000;
     set_up(&f, 4, 4, NULL);
-    f.group.paths.inside = (struct path_figures){.rtt_ns = 10000000, .rate_bps = 50000000};
+    f.paths.inside = (struct path_figures){.rtt_ns = 10000000, .rate_bps = 50000000};
     assert_string_not_equal(ask(&f, COLLECTIVE_ALLREDUCE, 1 << 24), "ring");
-    choosing_free(&f.group.choosing);
-    f.group.paths.pairs = pairs;
+    choosing_free(&f.paths.choosing);
+    f.paths.pairs = pairs;
     set_sites(&f, order);
     assert_string_equal(ask(&f, COLLECTIVE_ALLREDUCE, 1 << 24), "ring");
     tear_down(&f);

@@ -3,10 +3,13 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "launch/admission.h"
 
+#include <arpa/inet.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -136,6 +139,41 @@ static void nobody_is_there(void **state)
     assert_int_equal(admission_victim(places, 0, &newcomer), ADMISSION_NONE);
 }
 
+/* As the kernel gives it; of what is no connection there is none. */
+static void addresses_of_clients(void **state)
+{
+    (void)state;
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t bytes = sizeof at;
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &bytes), 0);
+    assert_int_equal(connect(client, (struct sockaddr *)&at, sizeof at), 0);
+    const uint8_t loopback[16] = {127, 0, 0, 1}, none[16] = {0};
+    struct admission_address address = admission_address_of(client);
+    assert_int_equal(address.family, 4);
+    assert_memory_equal(address.bytes, loopback, sizeof loopback);
+    address = admission_address_of(listener); /* it has no peer */
+    assert_int_equal(address.family, 0);
+    assert_memory_equal(address.bytes, none, sizeof none);
+    close(client);
+    close(listener);
+}
+
+/* Places of one address of IPv6 are none of the address of IPv4 with the same bytes. */
+static void families_are_no_source(void **state)
+{
+    (void)state;
+    struct admission_address alike = four(9);
+    alike.family = 6;
+    put(0, 4, alike, ADMISSION_GREETED);
+    put(4, PLACES - 4, four(9), ADMISSION_GREETED);
+    put_many(PLACES - 4, PLACES, ADMISSION_GREETED);
+    assert_int_equal(victim_of(four(1)), 4); /* not 0, which is older */
+}
+
 static void cookies(void **state)
 {
     (void)state;
@@ -150,9 +188,18 @@ static void cookies(void **state)
     assert_false(admission_cookie_check(&key, &theirs, "rank", 4, cookie));
     assert_false(admission_cookie_check(&key, &mine, "rang", 4, cookie));
     assert_false(admission_cookie_check(&key, &mine, "rank", 3, cookie));
+    struct admission_address alike = mine;
+    alike.family = 6;
+    assert_false(admission_cookie_check(&key, &alike, "rank", 4, cookie));
+    alike = mine;
+    alike.bytes[15] ^= 1;
+    assert_false(admission_cookie_check(&key, &alike, "rank", 4, cookie));
     memcpy(wrong, cookie, sizeof wrong);
     wrong[ADMISSION_COOKIE_BYTES - 1] ^= 1;
     assert_false(admission_cookie_check(&key, &mine, "rank", 4, wrong));
+    assert_int_equal(admission_cookie_make(&key, &mine, NULL, 0, wrong), 0); /* bound to nothing else */
+    assert_true(admission_cookie_check(&key, &mine, NULL, 0, wrong));
+    assert_false(admission_cookie_check(&key, &mine, NULL, 0, cookie));
 }
 
 int main(void)
@@ -166,6 +213,8 @@ int main(void)
         cmocka_unit_test(who_returned_stays),
         cmocka_unit_test(a_queue_of_one_address),
         cmocka_unit_test(nobody_is_there),
+        cmocka_unit_test(addresses_of_clients),
+        cmocka_unit_test(families_are_no_source),
         cmocka_unit_test(cookies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -90,6 +90,7 @@ static void links_that_hold_too_much(void **state)
         assert_int_equal(lh_link_parse(cases[i].link, &said.link), 0);
         uint32_t bytes = handshake_proposal_encode(&said, body);
         int error = handshake_proposal_decode(body, bytes, &read);
+        assert_int_equal(handshake_link_bytes(&said.link) == 0, i == 0);
         if (error != (cases[i].possible ? 0 : -LH_EHANDSHAKE))
             fail_msg("%s: %d", cases[i].link, error);
         if (!cases[i].possible)

@@ -370,6 +370,9 @@ static void test_not_measured(void **state)
     report.chunks_seen = 0;
     scheme_format_expect(
         "sr-nack until something is lost; round trip not known yet, no chunk received yet");
+    snprintf(report.scheme, sizeof report.scheme, "ec:mds");
+    scheme_format_expect("ec:mds until the path is known; round trip not known yet, no chunk received yet");
+    snprintf(report.scheme, sizeof report.scheme, "sr-nack");
     report.chunks_seen = 1000;
     report.chunks_lost = 10; /* and no plan since */
     report.run_chunks = 1;

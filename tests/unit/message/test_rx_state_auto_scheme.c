@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "message/rx_state.h"
 
+#include <math.h>
+
 #include "message/rx_receiver.h"
 #include "unit/message/rx_part.h"
 
@@ -33,6 +35,19 @@ static void test_nothing_when_the_scheme_was_named(void **state)
     assert_ptr_equal(choice.scheme, &fake_scheme);
     assert_true(auto_scheme_may_start(&rx));
     assert_false(auto_scheme_planning(&rx));
+}
+
+/* The scheme of the first messages, before anything is known. */
+static void test_the_first_scheme_is_reported(void **state)
+{
+    (void)state;
+    struct lh_scheme_report report;
+    auto_scheme_report(&rx, &report);
+    assert_true(report.automatic);
+    assert_string_equal(report.scheme, lh_schemes()[0]->name);
+    assert_string_equal(report.other, "");
+    assert_true(report.chunks_seen == 0 && report.plans == 0);
+    assert_true(report.rtt_ns == RTT_NS && report.expected_s == 0 && report.other_expected_s == 0);
 }
 
 static void test_nothing_is_planned_before_a_loss(void **state)
@@ -131,19 +146,101 @@ static void test_rests_after_a_plan(void **state)
     assert_true(auto_scheme_planning(&rx));
 }
 
-/* One that is decided later is decided better: no further ahead than 16 MiB and twice what the path holds. */
-static void test_how_far_ahead(void **state)
+/* The bytes of open segments up to which the next message is decided. */
+static void expect_ahead(uint64_t bytes)
 {
-    (void)state;
-    assert_true(auto_scheme_may_start(&rx));
     rx.segment_next = 1;
-    *segment_at(0) = (struct rx_segment){.state = SEGMENT_OPEN, .bytes = (16 << 20) - 1};
+    *segment_at(0) = (struct rx_segment){.state = SEGMENT_OPEN, .bytes = (uint32_t)bytes - 1};
     assert_true(auto_scheme_may_start(&rx));
     segment_at(0)->bytes++;
     assert_false(auto_scheme_may_start(&rx));
     segment_at(0)->state = SEGMENT_DONE;
     assert_true(auto_scheme_may_start(&rx));
     rx.segment_next = 0;
+}
+
+/* One that is decided later is decided better: no further ahead than 16 MiB and twice what the path holds;
+ * before the rate is known, than 4 MiB, or what 1 Gbit/s holds. */
+static void test_how_far_ahead(void **state)
+{
+    (void)state;
+    assert_true(auto_scheme_may_start(&rx));
+    expect_ahead(4 << 20);
+    qp.path.rtt_ns = 80 * LH_NS_PER_MS;
+    expect_ahead(10000000);
+    qp.path.rtt_ns = 0;
+    expect_ahead(4 << 20);
+    qp.path.rtt_ns = 8 * LH_NS_PER_MS;
+    for (lh_time now = 0; now <= 4 * LH_NS_PER_MS; now += LH_NS_PER_MS)
+        path_estimate_on_arrivals(&rx.automatic->estimate, now, 10, 125000, 2 * LH_NS_PER_MS);
+    assert_true(path_estimate_rate_bps(&rx.automatic->estimate) == 1e9);
+    expect_ahead((16 << 20) + 2 * 1000000);
+}
+
+/* With slots of 4 MiB, which hold a segment of any code. */
+static const char *chosen_of(uint32_t slots, uint64_t bytes)
+{
+    struct scheme_choice choice = rx.choice;
+    const struct lh_attr *kept = rx.attr;
+    struct lh_attr wide = *rx.attr;
+    wide.slots = slots;
+    wide.slot_bytes = (uint64_t)4 << 20;
+    rx.attr = &wide;
+    auto_scheme_choose(&rx, bytes, 0, &choice);
+    rx.attr = kept;
+    return choice.scheme->name;
+}
+
+static const char *chosen(uint64_t bytes)
+{
+    return chosen_of(2, bytes);
+}
+
+/* A path that is not known yet: short messages come by a code, thinner once 1024 chunks have come, and none
+ * once 32768 have. What is short follows from the round trip and, when it is known, the rate. */
+static void test_an_unknown_path(void **state)
+{
+    (void)state;
+    struct path_estimate *estimate = &rx.automatic->estimate;
+    rx.choice.max_overhead = INFINITY;
+    rx.peer_announced = scheme_announcements();
+    qp.path.rtt_ns = 0;
+    assert_string_equal(chosen(1 << 20), "ec:mds");
+    assert_string_equal(chosen((1 << 20) + 1), "sr-nack");
+    qp.path.rtt_ns = 8 * LH_NS_PER_MS;
+    assert_string_equal(chosen(1000000), "ec:mds");
+    assert_string_equal(chosen(1000001), "sr-nack");
+    for (lh_time now = 0; now <= 4 * LH_NS_PER_MS; now += LH_NS_PER_MS)
+        path_estimate_on_arrivals(estimate, now, 10, 12500, 2 * LH_NS_PER_MS);
+    assert_string_equal(chosen(100000), "ec:mds");
+    assert_string_equal(chosen(100001), "sr-nack");
+    path_estimate_on_chunks(estimate, 1023, 0, 0);
+    assert_string_equal(chosen(1000), "ec:mds");
+    path_estimate_on_chunks(estimate, 1, 0, 0);
+    assert_string_equal(chosen(1000), "hybrid");
+    rx.peer_announced = 0; /* an older release, which has none */
+    assert_string_equal(chosen(1000), "sr-nack");
+    rx.peer_announced = scheme_announcements();
+    path_estimate_on_chunks(estimate, 31 * 1024 - 1, 0, 0);
+    assert_string_equal(chosen(1000), "hybrid");
+    path_estimate_on_chunks(estimate, 1, 0, 0);
+    assert_string_equal(chosen(1000), "sr-nack");
+}
+
+/* A user's limit of overhead holds, and all of the message must be in the slots at once, two for a segment. */
+static void test_where_an_unknown_path_is_not_coded_for(void **state)
+{
+    (void)state;
+    rx.choice.max_overhead = 0.25;
+    assert_string_equal(chosen(1000), "ec:mds");
+    rx.choice.max_overhead = 0.249;
+    assert_string_equal(chosen(1000), "sr-nack");
+    rx.choice.max_overhead = INFINITY;
+    assert_string_equal(chosen_of(1, 1000), "sr-nack");
+    qp.path.rtt_ns = LH_NS_PER_S;
+    assert_string_equal(chosen_of(2, 3 << 20), "ec:mds");
+    assert_string_equal(chosen_of(2, 6 << 20), "sr-nack");
+    assert_string_equal(chosen_of(4, 6 << 20), "ec:mds");
 }
 
 /* A gap that a later chunk shows counts as lost when the reordering window is over. */
@@ -195,6 +292,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         RX_TEST(test_nothing_when_the_scheme_was_named),
+        cmocka_unit_test_setup_teardown(test_the_first_scheme_is_reported, begin_whole, rx_part_end),
         cmocka_unit_test_setup_teardown(test_nothing_is_planned_before_a_loss, begin_whole, rx_part_end),
         cmocka_unit_test_setup_teardown(test_memory_is_given_back, begin, rx_part_end),
         cmocka_unit_test_setup_teardown(test_without_memory_for_parity, begin, rx_part_end),
@@ -202,6 +300,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_plans_once_the_path_is_known, begin, rx_part_end),
         cmocka_unit_test_setup_teardown(test_rests_after_a_plan, begin, rx_part_end),
         cmocka_unit_test_setup_teardown(test_how_far_ahead, begin_whole, rx_part_end),
+        cmocka_unit_test_setup_teardown(test_an_unknown_path, begin_whole, rx_part_end),
+        cmocka_unit_test_setup_teardown(test_where_an_unknown_path_is_not_coded_for, begin_whole,
+                                        rx_part_end),
         cmocka_unit_test_setup_teardown(test_counts_losses, begin_whole, rx_part_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

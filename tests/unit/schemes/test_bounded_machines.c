@@ -14,7 +14,7 @@
 
 #include <longhaul/error.h>
 
-#include "schemes/bounded_machines.h"
+#include "schemes/bounded_scheme.h"
 #include "schemes/ec_layout.h"
 #include "wire/scheme_messages.h"
 

@@ -426,9 +426,39 @@ static void test_distribution(void **state)
         }
 }
 
+/* Segments are independent, and what is sent for them adds up. */
+static void test_segments_add_up(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"ec:mds,k=8,m=1", "ec:xor,k=8,m=2", "ec:mds,k=8,m=1,fallback=sr"};
+    struct lh_model_path link = predictor_path;
+    for (unsigned t = 0; t < 3; t++) {
+        struct lh_model_scheme scheme;
+        assert_int_equal(lh_model_scheme_parse(texts[t], &scheme), 0);
+        scheme.timing = LH_MODEL_TIMING_LONGHAUL;
+        link.loss = 0.002;
+        link.segment_bytes = 0;
+        link.message_bytes = 256 << 10;
+        assert_int_equal(prediction_of(&link, &scheme, &prediction), 0);
+        double parity = ec_predictor.parity_chunks(&prediction);
+        double overhead = ec_predictor.overhead_bytes(&prediction);
+        double none = 1 - ec_predictor.p_fallback(&prediction);
+        assert_true(none > 0.5 && none < 1 && overhead > parity * 4096);
+        link.segment_bytes = 256 << 10;
+        for (unsigned count = 2; count <= 8; count *= 2) {
+            link.message_bytes = count * link.segment_bytes;
+            assert_int_equal(prediction_of(&link, &scheme, &prediction), 0);
+            assert_near(1 - ec_predictor.p_fallback(&prediction), pow(none, count), 1e-9);
+            assert_near(ec_predictor.parity_chunks(&prediction), count * parity, 1e-9);
+            assert_near(ec_predictor.overhead_bytes(&prediction), count * overhead, 1e-9);
+        }
+    }
+}
+
 static int run_predictor(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_segments_add_up),
         cmocka_unit_test(test_parity),
         cmocka_unit_test(test_timing),
         cmocka_unit_test(test_distribution),

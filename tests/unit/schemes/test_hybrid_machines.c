@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "schemes/hybrid_groups.h"
-#include "schemes/hybrid_machines.h"
+#include "schemes/hybrid_scheme.h"
 #include "wire/scheme_messages.h"
 
 /* ---- test receiver --------------------------------------------------------------------------------- */

@@ -15,7 +15,7 @@
 #include <longhaul/error.h>
 
 #include "base/min_max.h"
-#include "schemes/sr_machines.h"
+#include "schemes/sr_scheme.h"
 #include "wire/scheme_messages.h"
 
 /* ---- test params ----------------------------------------------------------------------------------- */

@@ -104,11 +104,11 @@ static void check_order(struct world *world, uint32_t host)
     for (uint32_t other = 0; other < world->plan->hosts; other++) {
         const struct rank *rank = &world->ranks->of[other];
         const struct lh_group *group = rank->state == RANK_DEAD ? NULL : rank->group;
-        if (!group || group->id != own->id || group->size != own->size ||
+        if (!group || group->members.id != own->members.id || group->members.size != own->members.size ||
             group->paths.measured != own->paths.measured)
             continue;
         if (memcmp(group->paths.order->map.rank_at, own->paths.order->map.rank_at,
-                   own->size * sizeof *own->paths.order->map.rank_at) != 0)
+                   own->members.size * sizeof *own->paths.order->map.rank_at) != 0)
             world_fail(world, "order", "host %u: its order is not that of host %u", host, other);
     }
 }
@@ -169,9 +169,9 @@ static void attach(struct world *world, uint32_t host)
 static struct team *make_team(struct world *world, const struct lh_group *group)
 {
     struct team *team = world_memory(world, sizeof *team);
-    *team = (struct team){.size = group->size};
-    for (uint32_t r = 0; r < group->size; r++)
-        team->hosts[r] = (uint8_t)group->members[r];
+    *team = (struct team){.size = group->members.size};
+    for (uint32_t r = 0; r < group->members.size; r++)
+        team->hosts[r] = (uint8_t)group->members.of_mesh[r];
     return team;
 }
 
@@ -534,7 +534,7 @@ static void rank_acts(struct world *world, uint32_t host, lh_time *next)
             end_epoch(world, host);
         break;
     case RANK_AGREES:
-        if (agreement_is_reached(rank->group))
+        if (agreement_is_reached(&rank->group->agreement))
             finish_shrink(world, host);
         else
             give_up_late(world, host, next);

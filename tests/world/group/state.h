@@ -10,7 +10,6 @@
 #include <longhaul/group.h>
 
 #include "group/group.h"
-#include "group/group_measure.h"
 #include "world/group/call.h"
 #include "world/group/ranks.h"
 

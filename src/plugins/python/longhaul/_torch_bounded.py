@@ -51,7 +51,7 @@ class BoundedHook:
         if tensor.dtype not in _TYPES:
             raise TypeError(f"gradients of {tensor.dtype}: not supported (float32, float16 or bfloat16)")
         options = dist.AllreduceOptions()
-        options.reduceOp = dist.ReduceOp.AVG
+        options.reduceOp = dist.ReduceOp(dist.ReduceOp.AVG)
         work = self.group.allreduce([tensor], options)
         size, last = tensor.numel() * tensor.element_size(), bucket.is_last()
 
@@ -74,9 +74,11 @@ def reliability_of(deadline: float | str | None, code: str | None) -> str:
         raise ValueError(f'deadline "{deadline}": invalid ("auto", seconds, or None)')
     if isinstance(deadline, (int, float)) and not deadline > 0:
         raise ValueError(f"deadline {deadline}: out of range (above 0 s)")
-    parts = [] if deadline in ("auto", None) else [f"deadline={round(float(deadline) * 1e6)}us"]  # type: ignore[arg-type]
+    parts = []
     if deadline is None:
         parts.append("deadline=none")
+    elif not isinstance(deadline, str):
+        parts.append(f"deadline={round(float(deadline) * 1e6)}us")
     if code is not None:
         parts.append(f"code={code}")
     return "bounded" + (":" + ",".join(parts) if parts else "")

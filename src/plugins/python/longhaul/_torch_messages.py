@@ -25,7 +25,7 @@ _HEADER_MAX = 4096  # a small message: sent at once, before a receive is posted
 _CHECK_S = 0.02  # interval of checks for peers that have not published their addresses
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False)
 class _Receive:
     tensor: torch.Tensor
     source: int | None  # None: any
@@ -141,14 +141,17 @@ class Messages:
             for peer in self._peers.values():
                 peer.connection.close()
                 peer.error = peer.error or error
-            for receive in self._receives:
-                self._note(receive.work, error, None)
-            for work in self._sends:
-                self._note(work, error, None)
-            self._receives, self._sends = [], {}
+            self._end_all(error)
         self._deliver()
 
     # The rest holds the lock, and notes what has ended; _deliver() ends works without it.
+
+    def _end_all(self, error: LonghaulError) -> None:
+        for receive in self._receives:
+            self._note(receive.work, error, None)
+        for work in self._sends:
+            self._note(work, error, None)
+        self._receives, self._sends = [], {}
 
     def _peer(self, rank: int) -> _Peer:
         peer = self._peers.get(rank)
@@ -170,7 +173,10 @@ class Messages:
         def done(entry: Any, keep: Any = keep) -> None:
             with self._lock:
                 if handler is not None:
-                    handler(entry)
+                    try:
+                        handler(entry)
+                    except Exception as error:  # a defect: what waits must end all the same
+                        self._end_all(failure(lib.LH_ESTATE, f"messages: {error!r}"))
             self._deliver()
 
         described = ffi.new("struct lh_part[]", [(memory, size, ffi.NULL) for memory, size in parts])

@@ -11,6 +11,7 @@ import itertools
 import os
 import socket
 import threading
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -159,6 +160,15 @@ class Endpoint:
         check(lib.lh_completion_queue_destroy(self.queue))
         self.engine.close()
 
+    @staticmethod
+    def _guarded(call: Callable[..., Any], *arguments: Any) -> Any:
+        """The result; None after an exception, which is printed: the thread serves the other groups, too."""
+        try:
+            return call(*arguments)
+        except Exception:
+            traceback.print_exc()
+            return None
+
     def _serve(self) -> None:
         entries = ffi.new("struct lh_completion[]", 64)
         while True:
@@ -175,10 +185,11 @@ class Endpoint:
             for i in range(max(0, count)):
                 handler = self._handlers.pop(entries[i].user, None)
                 if handler is not None:
-                    handler(entries[i])
+                    self._guarded(handler, entries[i])
             for watcher in list(self._watchers):
-                if not watcher():
-                    self._watchers.discard(watcher)
+                self._watchers.discard(watcher)  # first: another thread may add it again meanwhile
+                if self._guarded(watcher):
+                    self._watchers.add(watcher)
             if self._stop:
                 return
 

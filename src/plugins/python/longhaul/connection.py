@@ -190,7 +190,10 @@ class Delivery:
 
 
 class Request:
-    """A message in progress. It keeps its buffers, and the connection keeps it, until it is done."""
+    """A message in progress. It keeps its buffers, and the connection keeps it, until it is done.
+
+    One thread at a time may use it.
+    """
 
     def __init__(
         self, connection: Connection, handle: Any, buffers: Any, queue: CompletionQueue | None, user: int

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 Exchange = Callable[[bytes], Sequence[bytes]]
 _environment = threading.Lock()
+_uses = threading.Lock()  # of the handles of operations
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +69,7 @@ class Operation:
         self._buffers = buffers
         self._queue = queue
         self._user = user
+        self._users = 0  # threads in a call with the handle
         self._outcome: Result | LonghaulError | None = None
         self._missing: list[int] = []
         self._ranges: list[tuple[int, int]] = []
@@ -86,23 +88,32 @@ class Operation:
         RankFailed: a rank has failed; TimedOut: the deadline has passed, or the timeout, after which the
         operation is still pending; Canceled; LonghaulError: another error.
         """
-        if self._outcome is None:
-            found = ffi.new("struct lh_collective_result *")
-            code = lib.lh_collective_wait(self._handle, nanoseconds(timeout), found)
-            if code == -lib.LH_ETIMEDOUT:
-                raise failure(code, f"collective: pending after {timeout} s (wait longer, or set deadline=)")
-            check(code)
-            self._end(found)
+        code = self._call(lib.lh_collective_wait, 0, nanoseconds(timeout))
+        if code == -lib.LH_ETIMEDOUT:
+            raise failure(code, f"collective: pending after {timeout} s (wait longer, or set deadline=)")
+        check(code)
         return self._value()
 
     def test(self) -> Result | None:
         """Returns the result, or None while the operation is pending. Errors as wait()."""
-        if self._outcome is None:
-            found = ffi.new("struct lh_collective_result *")
-            if check(lib.lh_collective_test(self._handle, found)) == 0:
-                return None
-            self._end(found)
-        return self._value()
+        check(self._call(lib.lh_collective_test, 1))
+        return None if self._outcome is None else self._value()
+
+    def _call(self, call: Any, done: int, *arguments: Any) -> int:
+        """A call that may find the end, which it reports by `done`. The last of several threads frees."""
+        with _uses:
+            if self._outcome is not None:
+                return done
+            self._users += 1
+        found = ffi.new("struct lh_collective_result *")
+        code = int(call(self._handle, *arguments, found))
+        with _uses:
+            self._users -= 1
+            if code == done and self._outcome is None:
+                self._end(found)
+            if self._outcome is not None and self._users == 0:
+                self._free()
+        return code
 
     @property
     def done(self) -> bool:
@@ -114,8 +125,9 @@ class Operation:
 
     def cancel(self) -> None:
         """Cancels the operation at all ranks: it ends with Canceled, unless it was done."""
-        if self._outcome is None:
-            check(lib.lh_collective_cancel(self._handle))
+        with _uses:
+            if self._outcome is None:
+                check(lib.lh_collective_cancel(self._handle))
 
     def missing(self, rank: int) -> int:
         """Bytes from a rank that did not arrive by the deadline (reliability `bounded`); 0 while it is
@@ -166,7 +178,6 @@ class Operation:
                 text(found.schedule),
                 found.block_bytes,
             )
-        self._free()
 
     def _note_missing(self) -> None:
         count = ffi.new("uint64_t *")

@@ -206,7 +206,9 @@ class ProcessGroupLonghaul(_Base):
         self._names = {"name": "", "desc": ""}
         self._process = os.getpid()
         self._start_lock = threading.Lock()
-        self._pending: dict[Work, Any] = {}  # None: the operation has ended, and is freed
+        self._idle = threading.Condition(self._start_lock)
+        self._waited: set[Any] = set()  # handles of operations for which a caller waits in the library
+        self._pending: dict[Work, Any] = {}  # handle; None: it is freed, the work has yet to end
         self._mail: Messages | None = None
         self._mail_lock = threading.Lock()
         self._closed: LonghaulError | None = None
@@ -276,9 +278,11 @@ class ProcessGroupLonghaul(_Base):
             self._closed = Canceled(lib.LH_ECANCELED, "process group: closed (create another)")
             pending = list(self._pending.items())
             if cancel:
-                for _, handle in pending:
+                for handle in [*self._waited, *(handle for _, handle in pending)]:
                     if handle is not None:
                         lib.lh_collective_cancel(handle)
+            while self._waited:  # by another thread; each operation has a deadline
+                self._idle.wait()
         for work, _ in pending:
             assert work._ended is not None
             work._ended.wait()
@@ -324,14 +328,20 @@ class ProcessGroupLonghaul(_Base):
             if code < 0:
                 self._endpoint.forget(number)
                 check(code)
-            if not waits:
+            if waits:
+                self._waited.add(handle)
+            else:
                 self._pending[work] = handle
         if not waits:
             self._endpoint.wake()
             return work
         result = ffi.new("struct lh_collective_result *")
         check(lib.lh_collective_wait(handle, lib.LH_TIME_NEVER, result))
-        lib.lh_collective_free(handle)
+        with self._start_lock:
+            self._waited.discard(handle)
+            lib.lh_collective_free(handle)
+            if self._closed is not None:
+                self._idle.notify()
         if result.error:
             raise _result_error(result)
         work.missing_bytes = result.missing_bytes
@@ -344,10 +354,10 @@ class ProcessGroupLonghaul(_Base):
         """In the thread of the endpoint: the operation has ended."""
         with self._start_lock:
             handle = self._pending[work]
-            self._pending[work] = None
             result = ffi.new("struct lh_collective_result *")
             lib.lh_collective_wait(handle, lib.LH_TIME_NEVER, result)
             lib.lh_collective_free(handle)
+            self._pending[work] = None
         work.missing_bytes = result.missing_bytes
         finish_work(work, _result_error(result) if result.error else None, finish)
         with self._start_lock:
@@ -550,20 +560,24 @@ class ProcessGroupLonghaul(_Base):
     _allgather_base = all_gather_single
 
     def allgather_coalesced(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None) -> Work:
+        """outputs[rank][i] gets inputs[i] of the rank."""
+        if len(outputs) != self._size or any(len(each) != len(inputs) for each in outputs):
+            raise ValueError(f"outputs: expected {self._size} lists of {len(inputs)} tensors")
         given = torch.cat([_bytes(each) for each in inputs])
         into = given.new_empty((self._size, given.numel()))
 
         def finish() -> None:
-            for rank in range(self._size):
-                _split_bytes([each[rank] for each in outputs], into[rank])
+            for tensors, part in zip(outputs, into):
+                _split_bytes(tensors, part)
 
         return self._allgather(given, into, opts, [t for each in outputs for t in each], finish)
 
     def all_gather_single_coalesced(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Work:
+        """outputs[i] gets inputs[i] of all ranks."""
         if len(outputs) == 1:
             return self.all_gather_single(outputs[0], inputs[0], opts)
-        parts = [[part for part in _parts_of(output, self._size)] for output in outputs]
-        work = self.allgather_coalesced(parts, inputs, opts)
+        parts = [_parts_of(output, self._size) for output in outputs]
+        work = self.allgather_coalesced(list(zip(*parts)), inputs, opts)
         work._outputs = list(outputs)
         return work
 
@@ -719,7 +733,9 @@ class ProcessGroupLonghaul(_Base):
 
 def _result_error(result: Any) -> LonghaulError:
     rank = result.failed_rank if result.failed_rank != lib.LH_NO_RANK else None
-    return failure(result.error, text(result.message), rank)
+    # "Timed out": what programs look for in the text of other backends.
+    late = "operation: Timed out " if result.error == -lib.LH_ETIMEDOUT else ""
+    return failure(result.error, late + text(result.message), rank)
 
 
 def _folded(parts: torch.Tensor, plan: _Plan) -> torch.Tensor:

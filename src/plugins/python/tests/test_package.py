@@ -203,12 +203,14 @@ def waits_without_the_gil(rank, size, port):
         if rank == 1:  # starts its part only when the thread that does not wait, at rank 0, has called
             beside.barrier().wait(30)
         operation = group.allreduce(data)
-        waiter = threading.Thread(target=operation.wait)
-        waiter.start()
+        waiters = [threading.Thread(target=operation.wait) for _ in range(3)]
+        for waiter in waiters:
+            waiter.start()
         if rank == 0:
             beside.barrier().wait(30)
-        waiter.join(30)
-        assert not waiter.is_alive() and data[0] == 1
+        for waiter in waiters:
+            waiter.join(30)
+            assert not waiter.is_alive() and data[0] == 1
         beside.close()
 
 

@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 import unittest
 
@@ -268,6 +269,13 @@ def messages(rank, size, port):
     for work in dist.batch_isend_irecv(ops):
         work.wait()
     assert got.tolist() == [float(before)] * 3
+    every = []  # all pairs at once, more than one receive pending
+    for peer in (r for r in range(size) if r != rank):
+        every.append(dist.P2POp(dist.irecv, torch.full((peer + 1, 3), -1.0), peer))
+        every.append(dist.P2POp(dist.isend, torch.full((rank + 1, 3), float(rank)), peer))
+    for work in dist.batch_isend_irecv(every):
+        work.wait()
+    assert all((each.tensor == each.peer).all() for each in every[::2])
     dist.barrier()
     work = dist.isend(torch.zeros(10), after)
     try:
@@ -480,6 +488,18 @@ def late(rank, size, port):
         work = dist.all_reduce(torch.ones(3), group=third, async_op=True)  # the other rank does not call yet
         third.abort()
         assert isinstance(work.exception(), longhaul.LonghaulError), work.exception()
+    fourth = dist.new_group()
+    if rank == 0:  # abort by another thread than the one that waits in the library
+        aborter = threading.Thread(target=lambda: (fourth_begins.wait(), fourth.abort()))
+        fourth_begins = threading.Event()
+        aborter.start()
+        fourth_begins.set()
+        try:
+            dist.barrier(group=fourth)
+            raise AssertionError("an aborted operation succeeded")
+        except longhaul.LonghaulError:
+            pass
+        aborter.join()
     dist.barrier()
     try:
         dist.all_reduce(torch.ones(3), group=third)
@@ -557,7 +577,7 @@ class Torch(unittest.TestCase):
         ranks.run(asynchronous, 2)
 
     def test_messages(self):
-        for size in (2, 3):
+        for size in (2, 4):
             ranks.run(messages, size)
 
     def test_subgroups(self):

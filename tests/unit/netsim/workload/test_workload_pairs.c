@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "netsim/workload/workload_pairs.h"
+#include "netsim/workload/workload.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,7 @@
 /*
- * test_group_arguments.c - calls of groups and collectives without a pointer that they need, or with buffers
- * that overlap: refused by the argument's name; the other rank waits for the call that follows.
+ * test_collective_calls.c - calls of groups and collectives without a pointer that they need, with buffers
+ * that overlap, or values out of range: refused by the argument's name; the other rank waits for the call
+ * that follows. And what results say of operations that were done, canceled or late.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -13,6 +14,8 @@
 #include <cmocka.h>
 
 #include <longhaul/collective.h>
+#include <longhaul/engine.h>
+#include <longhaul/queue.h>
 
 #include "support/rank_threads.h"
 #include "support/sim_engines.h"
@@ -227,6 +230,163 @@ static void test_null(void **state)
     rank_threads_run(RANKS, run);
 }
 
+/* Numbers that are out of range, schedules that are not known, options of another library. */
+static void refuse_values(struct lh_group *g)
+{
+    int32_t in[RANKS * COUNT] = {0}, out[RANKS * COUNT];
+    struct lh_collective_options options;
+    struct lh_collective *op;
+    refused(lh_allreduce(g, in, out, COUNT, LH_TYPES, LH_SUM, NULL, &op),
+            "allreduce: type 7: out of range (0 to 6)");
+    refused(lh_allreduce(g, in, out, COUNT, LH_I32, LH_REDUCTIONS, NULL, &op),
+            "allreduce: reduction 5: out of range (0 to 4)");
+    refused(lh_reduce(g, in, out, COUNT, LH_I32, LH_SUM, RANKS, NULL, &op),
+            "reduce: root 2: out of range (0 to 1)");
+    refused(lh_broadcast(g, in, COUNT, LH_I32, UINT32_MAX, NULL, &op),
+            "broadcast: root 4294967295: out of range (0 to 1)");
+    refused(lh_allreduce(g, in, out, SIZE_MAX, LH_I32, LH_SUM, NULL, &op),
+            "allreduce: 18446744073709551615 elements: out of range");
+    lh_collective_options_init(&options);
+    options.struct_bytes++;
+    assert_int_equal(lh_barrier(g, &options, &op), -LH_EINVAL);
+    assert_non_null(strstr(lh_last_error(), "call lh_collective_options_init()"));
+    lh_collective_options_init(&options);
+    options.schedule = "no-such";
+    assert_int_equal(lh_allreduce(g, in, out, COUNT, LH_I32, LH_SUM, &options, &op), -LH_EINVAL);
+    assert_non_null(strstr(lh_last_error(), "allreduce: schedule \"no-such\" is not known ("));
+    assert_non_null(strstr(lh_last_error(), "direct"));
+    const size_t counts[RANKS] = {COUNT, COUNT};
+    assert_int_equal(lh_gatherv(g, in, COUNT, out, counts, LH_I32, lh_group_rank(g), &options, &op),
+                     -LH_EINVAL);
+    assert_non_null(strstr(lh_last_error(), "gatherv: schedule \"no-such\" is not known ("));
+    lh_collective_options_init(&options);
+    sim_engines_must(lh_completion_queue_create(lh_group_engine(g), 1, &options.queue), "queue");
+    refused(lh_barrier(g, &options, &op), "a completion queue of a collective needs lh_group_attr.thread");
+    sim_engines_must(lh_completion_queue_destroy(options.queue), "queue");
+}
+
+static void run_values(struct rank_thread *thread)
+{
+    struct lh_group *group = create(thread);
+    refuse_values(group);
+    rank_threads_meet(thread);
+    sim_engines_must(lh_group_destroy(group), "lh_group_destroy");
+}
+
+static void test_values(void **state)
+{
+    (void)state;
+    rank_threads_run(RANKS, run_values);
+}
+
+/* ---- results ----------------------------------------------------------------------------------------- */
+
+static struct lh_collective_result result_of(int error, struct lh_collective **op)
+{
+    struct lh_collective_result result;
+    sim_engines_must(error, "a collective");
+    sim_engines_must(lh_collective_wait(*op, LIMIT_NS, &result), "lh_collective_wait");
+    assert_true(result.ended_ns >= result.started_ns && result.started_ns > 0);
+    assert_non_null(result.schedule);
+    lh_collective_free(*op);
+    return result;
+}
+
+static void expect_whole(const struct lh_collective_result *result, uint64_t sent, uint64_t received)
+{
+    assert_int_equal(result->error, 0);
+    assert_int_equal(result->failed_rank, LH_NO_RANK);
+    assert_string_equal(result->message, "");
+    assert_int_equal(result->bytes_sent, sent);
+    assert_int_equal(result->bytes_received, received);
+    assert_int_equal(result->missing_bytes, 0);
+}
+
+/* Payload, between two ranks: each way what the other needs. */
+static void run_results(struct rank_thread *thread)
+{
+    struct lh_group *g = create(thread);
+    const bool first = thread->rank == 0;
+    const uint64_t part = COUNT * sizeof(int32_t);
+    int32_t in[RANKS * COUNT] = {0}, out[RANKS * COUNT];
+    struct lh_collective *op = NULL;
+    struct lh_collective_result result;
+    result = result_of(lh_broadcast(g, in, COUNT, LH_I32, 0, NULL, &op), &op);
+    expect_whole(&result, first ? part : 0, first ? 0 : part);
+    result = result_of(lh_reduce(g, in, out, COUNT, LH_I32, LH_SUM, 0, NULL, &op), &op);
+    expect_whole(&result, first ? 0 : part, first ? part : 0);
+    result = result_of(lh_gather(g, in, out, COUNT, LH_I32, 1, NULL, &op), &op);
+    expect_whole(&result, first ? part : 0, first ? 0 : part);
+    result = result_of(lh_scatter(g, in, out, COUNT, LH_I32, 0, NULL, &op), &op);
+    expect_whole(&result, first ? part : 0, first ? 0 : part);
+    result = result_of(lh_allgather(g, in, out, COUNT, LH_I32, NULL, &op), &op);
+    expect_whole(&result, part, part);
+    result = result_of(lh_alltoall(g, in, out, COUNT, LH_I32, NULL, &op), &op);
+    expect_whole(&result, part, part);
+    result = result_of(lh_reduce_scatter(g, in, out, COUNT, LH_I32, LH_SUM, NULL, &op), &op);
+    expect_whole(&result, part, part);
+    result = result_of(lh_barrier(g, NULL, &op), &op);
+    expect_whole(&result, 0, 0);
+    sim_engines_must(lh_group_destroy(g), "lh_group_destroy");
+}
+
+static void test_results(void **state)
+{
+    (void)state;
+    rank_threads_run(RANKS, run_results);
+}
+
+/* Rank 1 does not begin before the deadline of rank 0 has passed. */
+static void run_late(struct rank_thread *thread)
+{
+    struct lh_group *g = create(thread);
+    struct lh_collective_options options;
+    struct lh_collective *op = NULL;
+    struct lh_collective_result result = {0};
+    int32_t in[COUNT] = {0}, out[RANKS * COUNT];
+    uint64_t missing = 1;
+    lh_collective_options_init(&options);
+    options.schedule = "ring";
+    options.deadline_ns = 20 * LH_NS_PER_MS;
+    if (thread->rank == 0) {
+        sim_engines_must(lh_allgather(g, in, out, COUNT, LH_I32, &options, &op), "lh_allgather");
+        assert_int_equal(lh_collective_test(op, NULL), 0);
+        assert_int_equal(lh_collective_missing(op, 1, &missing), 0); /* it is pending */
+        assert_int_equal(missing, 0);
+        assert_int_equal(lh_collective_missing(op, RANKS, &missing), -LH_EINVAL);
+        assert_int_equal(lh_collective_ranges(op, 0, NULL, 0), -LH_ESTATE);
+        sim_engines_must(lh_collective_wait(op, LIMIT_NS, &result), "lh_collective_wait");
+        assert_int_equal(result.error, -LH_ETIMEDOUT);
+        assert_int_equal(result.failed_rank, 1);
+        assert_string_equal(result.message, "ring: deadline passed at rank 0: 1 blocks of rank 1 missing, "
+                                            "which has not begun");
+        assert_int_equal(lh_collective_ranges(op, 0, NULL, 0), -LH_ESTATE); /* it has failed */
+        lh_collective_free(op);
+    }
+    rank_threads_meet(thread);
+    options.deadline_ns = 0;
+    if (thread->rank == 1) {
+        result = result_of(lh_allgather(g, in, out, COUNT, LH_I32, &options, &op), &op);
+        /* As rank 0 has told; or done, for all that it needs had arrived before. */
+        assert_true(result.error == 0 || result.error == -LH_ETIMEDOUT);
+    }
+    sim_engines_must(lh_barrier(g, NULL, &op), "lh_barrier");
+    if (thread->rank == 0)
+        assert_int_equal(lh_collective_cancel(op), 0);
+    rank_threads_meet(thread);
+    sim_engines_must(lh_collective_wait(op, LIMIT_NS, &result), "lh_collective_wait");
+    assert_true(result.error == 0 || result.error == -LH_ECANCELED);
+    lh_collective_free(op);
+    lh_collective_free(NULL);
+    sim_engines_must(lh_group_destroy(g), "lh_group_destroy");
+}
+
+static void test_late(void **state)
+{
+    (void)state;
+    rank_threads_run(RANKS, run_late);
+}
+
 /* Without elements there is no memory. */
 static void run_empty(struct rank_thread *thread)
 {
@@ -263,9 +423,8 @@ static void test_overlaps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_null),
-        cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_overlaps),
+        cmocka_unit_test(test_null),   cmocka_unit_test(test_empty),   cmocka_unit_test(test_overlaps),
+        cmocka_unit_test(test_values), cmocka_unit_test(test_results), cmocka_unit_test(test_late),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /*
- * test_wire.c -
+ * test_switch_wire.c - packets on a wire, in the order in which they arrive.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

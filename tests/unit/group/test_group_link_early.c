@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "group/early_messages.h"
+#include "group/group_link.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

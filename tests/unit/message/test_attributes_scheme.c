@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "message/scheme_choice.h"
+#include "message/attributes.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,9 +1,9 @@
 /*
- * test_progress_display.c - the progress line: what it says, and that it fits.
+ * test_terminal_progress.c - the progress line: what it says, and that it fits.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "cli/terminal/progress_display.c"
+#include "cli/terminal/terminal.c"
 #include "cli/terminal/terminal.h"
 
 #include <fcntl.h>

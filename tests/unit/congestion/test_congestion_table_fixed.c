@@ -1,5 +1,5 @@
 /*
- * test_fixed.c - the controller that controls nothing.
+ * test_congestion_table_fixed.c - the controller that controls nothing.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

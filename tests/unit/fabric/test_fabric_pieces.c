@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "fabric/packet_pieces.h"
+#include "fabric/fabric.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -41,6 +41,7 @@ class Work(dist.Work):
         self._error: BaseException | None = None
         self._on_error: Callable[[BaseException], None] | None = None
         self._source = -1
+        self._ending_thread = 0
         self._ended = threading.Event() if pending else None
         self._future: Future[Any] | None = Future() if pending else None
 
@@ -50,11 +51,19 @@ class Work(dist.Work):
             self._on_error(error)
         ended, future = self._ended, self._future
         assert ended is not None and future is not None
-        ended.set()
-        if error is None:
-            future.set_result(self._outputs)
-        else:
-            future.set_exception(error)
+        # As in torch: callbacks of the future have run when a wait() returns, but for a wait() in one of them.
+        self._ending_thread = threading.get_ident()
+        try:
+            if error is None:
+                future.set_result(self._outputs)
+            else:
+                future.set_exception(error)
+        finally:
+            ended.set()
+
+    def _is_pending(self) -> bool:
+        ended = self._ended
+        return ended is not None and not ended.is_set() and self._ending_thread != threading.get_ident()
 
     def tell_error(self, on_error: Callable[[BaseException], None]) -> None:
         """Calls on_error(error) before a wait() raises it; perhaps twice."""
@@ -66,7 +75,8 @@ class Work(dist.Work):
         """Waits for the end. timeout: zero, the default: without limit, as the group's timeout ends the
         operation.
         """
-        if self._ended is not None and not self._ended.is_set():
+        if self._is_pending():
+            assert self._ended is not None
             seconds = timeout.total_seconds() if timeout else 0.0
             if not self._ended.wait(seconds if seconds > 0 else None):
                 raise failure(lib.LH_ETIMEDOUT, f"work: pending after {seconds} s")
@@ -75,7 +85,7 @@ class Work(dist.Work):
         return True
 
     def is_completed(self) -> bool:
-        return self._ended is None or self._ended.is_set()
+        return not self._is_pending()
 
     def is_success(self) -> bool:
         return self.is_completed() and self._error is None
@@ -215,10 +225,7 @@ def leave(endpoint: Endpoint) -> None:
             return
         for device in [key for key, value in endpoints.items() if value is endpoint]:
             del endpoints[device]
-    if endpoint.serves_here():  # a callback of a future closes the last group: a thread cannot join itself
-        threading.Thread(target=endpoint.close, name="longhaul-close").start()
-    else:
-        endpoint.close()
+    endpoint.close()
 
 
 @atexit.register

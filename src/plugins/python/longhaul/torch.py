@@ -281,9 +281,18 @@ class ProcessGroupLonghaul(_Base):
                 for handle in [*self._waited, *(handle for _, handle in pending)]:
                     if handle is not None:
                         lib.lh_collective_cancel(handle)
+        works = [work for work, _ in pending]
+        if self._endpoint.serves_here():  # a callback of a future: that thread ends what is waited for
+            threading.Thread(target=self._end_close, args=(works,), name="longhaul-close").start()
+        else:
+            self._end_close(works)
+
+    def _end_close(self, works: list[Work]) -> None:
+        assert self._closed is not None
+        with self._start_lock:
             while self._waited:  # by another thread; each operation has a deadline
                 self._idle.wait()
-        for work, _ in pending:
+        for work in works:
             assert work._ended is not None
             work._ended.wait()
         if self._mail is not None:

@@ -343,6 +343,25 @@ def training(rank, size, port, backend, steps):
     return losses
 
 
+def callbacks(rank, size, port):
+    """Callbacks have run when a wait() returns; they may wait themselves, and close the group."""
+    enter(rank, size, port)
+    group = dist.new_group()
+    for _ in range(300):
+        seen = []
+        work = dist.all_reduce(torch.ones(10), async_op=True)
+        work.get_future().then(lambda future: seen.append((work.wait(), work.is_completed())))
+        work.wait()
+        assert seen == [(True, True)], seen
+        assert work.get_future().done()
+    closed = threading.Event()
+    work = dist.all_reduce(torch.ones(10), async_op=True, group=group)
+    work.get_future().add_done_callback(lambda _: (group.shutdown(), closed.set()))
+    assert closed.wait(30)
+    dist.barrier()
+    dist.destroy_process_group()
+
+
 def bounded(rank, size, port, link, steps):
     """Losses of a small model whose gradients may miss data; what they missed; how far replicas drifted."""
     enter(rank, size, port)
@@ -532,6 +551,9 @@ print("done")
 
 
 class Torch(unittest.TestCase):
+    def test_callbacks(self):
+        ranks.run(callbacks, 2)
+
     def test_bounded_gradients(self):
         steps = 60
         plain = ranks.run(bounded, 2, None, steps)

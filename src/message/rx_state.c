@@ -310,7 +310,7 @@ static bool can_cut(const struct rx *rx, const struct scheme_choice *choice, uin
     return bytes / scheme_segment_bytes(choice, rx->attr) < INT32_MAX;
 }
 
-/* Whether the sender knows the scheme, and all of the message is posted at once: a segment takes two slots. */
+/* Whether the sender knows the scheme, and all of the message can be posted at once, two slots a segment. */
 static bool prior_suits(const struct rx *rx, const struct scheme_choice *prior, uint64_t bytes)
 {
     uint64_t segment_bytes = scheme_segment_bytes(prior, rx->attr);

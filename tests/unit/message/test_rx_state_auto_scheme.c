@@ -227,7 +227,7 @@ static void test_an_unknown_path(void **state)
     assert_string_equal(chosen(1000), "sr-nack");
 }
 
-/* A user's limit of overhead holds, and all of the message must be in the slots at once, two for a segment. */
+/* A user's limit of overhead holds, and all of the message must fit the slots at once, two a segment. */
 static void test_where_an_unknown_path_is_not_coded_for(void **state)
 {
     (void)state;

@@ -51,7 +51,7 @@ class Work(dist.Work):
             self._on_error(error)
         ended, future = self._ended, self._future
         assert ended is not None and future is not None
-        # As in torch: callbacks of the future have run when a wait() returns, but for a wait() in one of them.
+        # As in torch: callbacks of the future have run when a wait() returns; one of them may wait, too.
         self._ending_thread = threading.get_ident()
         try:
             if error is None:

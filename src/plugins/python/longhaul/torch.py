@@ -804,7 +804,7 @@ def bounded_hook(
     all-reduce ends when no more data is expected. code: parity, "mds,k=32,m=2". ranks: as of new_group(), of
     which the hook makes one. options: of this group; with a `site`, only paths to other sites are bounded.
 
-    Gradients are encoded (Hadamard), so lost data are spread over a tensor, and a sum that lacks contributions
+    Gradients are encoded (Hadamard): lost data are spread over a tensor, and a sum that lacks contributions
     is scaled. Where data is missing, ranks may get different averages, and replicas drift apart: average the
     parameters now and then (torch.distributed.algorithms.model_averaging.averagers.PeriodicModelAverager).
     ValueError: deadline or code is invalid.

@@ -74,11 +74,10 @@ class TheirGroup(theirs.MultiPgBaseTest):
             self.assertIsInstance(group.errored(), longhaul.LonghaulError)
 
         self._collect([self.executor.submit(worker, rank) for rank in range(self.WORLD_SIZE)])
+        after = f"localhost:{self.store.port}/after"
         self._collect(
             [
-                self.executor.submit(
-                    self.pg_pool[rank].configure, f"localhost:{self.store.port}/after", "0", rank, self.WORLD_SIZE
-                )
+                self.executor.submit(self.pg_pool[rank].configure, after, "0", rank, self.WORLD_SIZE)
                 for rank in range(self.WORLD_SIZE)
             ]
         )
@@ -112,10 +111,9 @@ def replica(rank, size, port, rounds):
             group.abort()
             continue
         began = time.monotonic()
-        group.configure(
-            f"127.0.0.1:{port}/torchft/{number}/0", f"replica{rank}", members.index(rank), len(members), number, 0, 1,
-            list(members),
-        )  # fmt: skip
+        place = members.index(rank)
+        address = f"127.0.0.1:{port}/torchft/{number}/0"
+        group.configure(address, f"replica{rank}", place, len(members), number, 0, 1, list(members))
         times.append(time.monotonic() - began)
         for _ in range(5):
             tensor = torch.full((1000,), float(rank + 1))

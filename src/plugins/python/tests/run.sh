@@ -3,7 +3,7 @@
 #   run.sh package    builds and installs it, runs test_package.py, checks that uninstalling leaves no file
 #   run.sh torch      the same environment, with torch: test_torch.py
 #   run.sh torchft    and with torchft: test_torchft.py
-#   run.sh training   torchft's own tests of its Manager, LocalSGD and DiLoCo
+#   run.sh training   torchft's own tests of its Manager, LocalSGD and DiLoCo; by hand, for their time limits
 # Skipped, with the reason, where python3, a package index or torch is missing. LH_OWN_NETWORK: a command that
 # runs the tests in a network of their own.
 set -u

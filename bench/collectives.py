@@ -9,7 +9,9 @@
 #   three paths of 25 ms and 200 Mbit/s, by each schedule and by one send after another, without loss and with
 #   1e-2; distribute-0 and distribute-1e-2 one of them; order, 16 MiB over four ranks, a path of 10 ms and
 #   200 Mbit/s between each two but for one of 50 Mbit/s, without and with --measure;
-#   multicast, 128 hosts in the simulator. Default: loopback, sites, distribute.
+#   torch, as sites, through torch.distributed: all-reduces of 1, 16 and 64 MiB, and backward passes under DDP
+#   with 16 MiB of gradients, beside Gloo over BBR, by the Python that tests have installed (build/python-venv;
+#   PYTHON: another one); multicast, 128 hosts in the simulator. Default: loopback, sites, distribute.
 #   --json FILE   appends a line a result, as bench/run does
 #
 # SPDX-License-Identifier: BSD-3-Clause
@@ -133,7 +135,7 @@ def control(controller):
 
 def both(left, right):
     """One rank a side, started by hand. What the left one printed."""
-    variables = {"WORLD_SIZE": "2", "MASTER_ADDR": LEFT, "MASTER_PORT": "29511"}
+    variables = {"WORLD_SIZE": "2", "MASTER_ADDR": LEFT, "MASTER_PORT": "29511", "GLOO_SOCKET_IFNAME": "path0"}
     with subprocess.Popen(inside("right", right), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                           env={**os.environ, **variables, "RANK": "1", "LONGHAUL_SITE": "right"}) as other:
         value = result_of(inside("left", left), {**variables, "RANK": "0", "LONGHAUL_SITE": "left"})
@@ -220,6 +222,29 @@ def sites_bound():
                 report(f"allreduce {size}MiB two sites {name} mean", mean, "ms", "bound", bound, len(found))
                 report(f"allreduce {size}MiB two sites {name} p99", p99, "ms", "bound", bound, len(found))
     print(f"\n  two sites: a rank each, 25 ms, 2 Gbit/s, loss {LOSS}", flush=True)
+    over_path(measure_all)
+
+
+PYTHON = os.environ.get("PYTHON") or os.path.join(BUILD, "python-venv", "bin", "python")
+
+
+def torch_sites():
+    """Each through the same calls of torch.distributed."""
+    if subprocess.run([PYTHON, "-c", "import torch, longhaul.torch"], capture_output=True, check=False).returncode:
+        print(f"    {PYTHON}: torch or longhaul is not installed (ctest -R python)")
+        return
+    # Isolated: this folder has a profile.py, too, and torch imports Python's.
+    program = [PYTHON, "-I", os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_allreduce.py")]
+
+    def measure_all():
+        control("bbr")
+        for size, iterations, words in ((1, 200, []), (16, 60, []), (64, 20, []), (16, 40, ["ddp"])):
+            numbers = [str(size * MIB), str(10 if QUICK else iterations), "5", *words]
+            print(f"\n  torch, two sites: {' '.join([f'{size} MiB', *words])}", flush=True)
+            rows(["longhaul", "gloo"], lambda name: both(*2 * [[*program, name, *numbers]]),
+                 f"{size}MiB two sites torch{''.join(words)}", SITE_LAUNCHES)
+
+    print(f"\n  torch, two sites: a rank each, 25 ms, 2 Gbit/s, loss {LOSS}; Gloo over BBR", flush=True)
     over_path(measure_all)
 
 
@@ -462,7 +487,7 @@ def multicast():
 
 
 PARTS = {"loopback": loopback, "sites": sites, "sites-bound": sites_bound, "sites-bbr": sites_bbr,
-         "sites-cubic": sites_cubic, "distribute": distribute,
+         "sites-cubic": sites_cubic, "torch": torch_sites, "distribute": distribute,
          "order": order, "multicast": multicast, "distribute-0": lambda: distribute(["0"]),
          "distribute-1e-2": lambda: distribute(["1e-2"])}
 

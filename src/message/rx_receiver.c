@@ -290,11 +290,19 @@ static struct sdr_recv_handle *post(struct rx *rx, struct rx_message *message, s
 
 typedef struct parity_buffer *take_parity(struct parity_pool *pool, size_t bytes, size_t notes_bytes);
 
-static struct parity_buffer *take_buffer(struct rx *rx, const struct rx_message *message, take_parity *take)
+/* Parity chunks of a segment of so many bytes; a message that turns out to be shorter needs no more. */
+static uint32_t extra_of(const struct rx *rx, const struct rx_message *message, uint64_t bytes,
+                         uint32_t *chunks)
+{
+    *chunks = (uint32_t)((bytes + rx->attr->chunk_bytes - 1) / rx->attr->chunk_bytes);
+    return *chunks > 0 ? message->choice.scheme->coding->extra_chunks(message->choice.params, *chunks) : 0;
+}
+
+static struct parity_buffer *take_buffer(struct rx *rx, const struct rx_message *message, uint64_t bytes,
+                                         take_parity *take)
 {
     const struct lh_scheme_coding *coding = message->choice.scheme->coding;
-    uint32_t chunks = (uint32_t)(message->segment_bytes / rx->attr->chunk_bytes);
-    uint32_t extra = coding->extra_chunks(message->choice.params, chunks);
+    uint32_t chunks, extra = extra_of(rx, message, bytes, &chunks);
     /* The bitmaps, and of a message with a deadline which chunks were recovered. */
     size_t notes = (size_t)chunks * (coding->recoverable ? 2 : 1) + extra;
     return take(rx->parity, (size_t)extra * rx->attr->chunk_bytes, notes);
@@ -330,7 +338,11 @@ static bool has_memory(struct rx *rx, const struct rx_message *message)
 {
     if (!message->choice.scheme->coding)
         return true;
-    struct parity_buffer *buffer = take_buffer(rx, message, parity_try);
+    uint64_t bytes = lh_min(bytes_expected(message), message->segment_bytes);
+    uint32_t chunks;
+    if (extra_of(rx, message, bytes, &chunks) == 0)
+        return true;
+    struct parity_buffer *buffer = take_buffer(rx, message, bytes, parity_try);
     if (buffer)
         parity_give(rx->parity, buffer);
     return buffer || will_give_back(rx);
@@ -368,7 +380,7 @@ static bool post_parity(struct rx *rx, lh_time now)
     struct rx_message *message = rx_message_at(rx, segment->message);
     assert(segment->state == SEGMENT_OPEN && coded->extra_chunks > 0);
     if (!coded->buffer)
-        coded->buffer = take_buffer(rx, message, parity_take);
+        coded->buffer = take_buffer(rx, message, segment->bytes, parity_take);
     if (!took(rx, message, coded->buffer, now))
         return false;
     struct sdr_recv_wr wr = {

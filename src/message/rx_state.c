@@ -168,14 +168,21 @@ void auto_deadline_on_end(struct auto_deadline *automatic, lh_time took_ns, uint
  * decided ahead, much would be lost with the first loss. */
 struct prior {
     const char *scheme;
-    uint64_t until_chunks; /* seen, and none of them lost */
+    uint64_t until_chunks; /* seen; where one of them was lost, until a plan is made */
 };
 static const struct prior priors[] = {{"ec:mds", KNOWN_CHUNKS}, {"hybrid", 32 * KNOWN_CHUNKS}};
-#define PRIORS         (sizeof priors / sizeof *priors)
-#define PRIOR_OVERHEAD 0.25 /* maximum */
-#define PRIOR_RATE_BPS 1e9  /* before it is measured: the message of a short path is long soon */
-/* Decided ahead before the rate is measured, if the path does not hold more: the prior costs its parity. */
-#define AHEAD_BYTES_UNKNOWN ((uint64_t)4 << 20)
+#define PRIORS (sizeof priors / sizeof *priors)
+/* A message of fewer chunks would have more parity than half of its data. */
+#define PRIOR_CHUNKS_MIN 16u
+/* With larger ones so many chunks would be too many bytes. */
+#define PRIOR_CHUNK_BYTES_MAX (16u << 10)
+/* Part of the slots that segments may have taken: one of a code takes two, and a stream of short messages would
+ * need them. */
+#define PRIOR_SLOTS_PART 2u
+#define PRIOR_RATE_BPS   1e9 /* before it is measured: the message of a short path is long soon */
+/* Decided ahead meanwhile, in place of AHEAD_BYTES, for the prior costs its parity; and at once, before the rate
+ * is measured. */
+#define PRIOR_AHEAD_BYTES ((uint64_t)4 << 20)
 /* A message of so many bytes is short before the round trip is measured. */
 #define SHORT_BYTES_UNKNOWN ((uint64_t)1 << 20)
 
@@ -252,11 +259,19 @@ static double held_bytes(const struct rx *rx, double rate_bps)
     return rate_bps / 8 * (double)rx->path->rtt_ns / (double)LH_NS_PER_S;
 }
 
+/* The user sets no limit of overhead, and too little of the path has been seen. */
+static bool has_prior(const struct rx *rx)
+{
+    return rx->choice.automatic && isinf(rx->choice.max_overhead) &&
+           rx->attr->chunk_bytes <= PRIOR_CHUNK_BYTES_MAX &&
+           rx->automatic->estimate.chunks_seen < priors[PRIORS - 1].until_chunks;
+}
+
 static double ahead_bytes(const struct rx *rx)
 {
     double rate = path_estimate_rate_bps(&rx->automatic->estimate);
-    return rate > 0 ? 2 * held_bytes(rx, rate) + (double)AHEAD_BYTES
-                    : fmax(held_bytes(rx, PRIOR_RATE_BPS), (double)AHEAD_BYTES_UNKNOWN);
+    double ahead = (double)(has_prior(rx) ? PRIOR_AHEAD_BYTES : AHEAD_BYTES);
+    return rate > 0 ? 2 * held_bytes(rx, rate) + ahead : fmax(held_bytes(rx, PRIOR_RATE_BPS), ahead);
 }
 
 bool auto_scheme_may_start(const struct rx *rx)
@@ -310,12 +325,15 @@ static bool can_cut(const struct rx *rx, const struct scheme_choice *choice, uin
     return bytes / scheme_segment_bytes(choice, rx->attr) < INT32_MAX;
 }
 
-/* Whether the sender knows the scheme, and all of the message can be posted at once, two slots a segment. */
+/* Whether the sender knows the scheme, and all of the message can be posted now. */
 static bool prior_suits(const struct rx *rx, const struct scheme_choice *prior, uint64_t bytes)
 {
     uint64_t segment_bytes = scheme_segment_bytes(prior, rx->attr);
-    return scheme_is_known(prior, rx->peer_announced) && segment_bytes > 0 &&
-           bytes <= rx->attr->slots / 2 * segment_bytes;
+    if (!scheme_is_known(prior, rx->peer_announced) || segment_bytes == 0)
+        return false;
+    uint64_t slots =
+        rx->segment_next - rx->segment_oldest + 2 * ((bytes + segment_bytes - 1) / segment_bytes);
+    return slots <= rx->attr->slots / PRIOR_SLOTS_PART;
 }
 
 static void name_choice(struct auto_scheme *a, const char *name)
@@ -329,13 +347,13 @@ static void name_choice(struct auto_scheme *a, const char *name)
 static void choose_prior(struct rx *rx, uint64_t bytes, struct scheme_choice *choice)
 {
     struct scheme_choice prior = *choice;
-    uint64_t seen = rx->automatic->estimate.chunks_seen;
     size_t i = 0;
-    while (i < PRIORS && seen >= priors[i].until_chunks)
-        i++;
     name_choice(rx->automatic, SCHEME_NAME_PLAIN);
-    if (i == PRIORS || rx->choice.max_overhead < PRIOR_OVERHEAD || !is_short(rx, bytes))
+    if (!has_prior(rx) || bytes < PRIOR_CHUNKS_MIN * (uint64_t)rx->attr->chunk_bytes ||
+        !is_short(rx, bytes))
         return;
+    while (rx->automatic->estimate.chunks_seen >= priors[i].until_chunks)
+        i++;
     prior.scheme = scheme_table_machines(priors[i].scheme, strlen(priors[i].scheme));
     int error = prior.scheme->parse("", prior.params);
     assert(!error); /* of this build */
@@ -383,6 +401,8 @@ void auto_scheme_spare(const struct rx *rx, struct scheme_choice *choice)
     *choice = rx->choice;
     if (rx->automatic)
         adapt(rx, 0, choice);
+    if (rx->choice.automatic)
+        name_choice(rx->automatic, SCHEME_NAME_PLAIN);
 }
 
 bool auto_scheme_planning(const struct rx *rx)

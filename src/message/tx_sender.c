@@ -121,9 +121,8 @@ static bool take_memory(struct tx *tx, struct tx_message *message, const struct 
                         struct segment_memory *memory, lh_time now)
 {
     const struct lh_scheme_coding *coding = scheme ? scheme->coding : NULL;
-    uint32_t chunks_max = (uint32_t)(message->segment_bytes / tx->attr->chunk_bytes);
-    size_t bytes =
-        coding ? (size_t)coding->extra_chunks(cts->params, chunks_max) * tx->attr->chunk_bytes : 0;
+    uint32_t chunks = (range->bytes + tx->attr->chunk_bytes - 1) / tx->attr->chunk_bytes;
+    size_t bytes = coding ? (size_t)coding->extra_chunks(cts->params, chunks) * tx->attr->chunk_bytes : 0;
     *memory = (struct segment_memory){0};
     if (scheme && !memory_place(tx, message, range, bytes > 0, &memory->place, now))
         return false;

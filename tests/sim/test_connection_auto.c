@@ -162,8 +162,7 @@ static void an_unknown_path_is_coded_for(void **state)
         const char *first, *later;
     } cases[] = {
         {"rtt=20ms,rate=500Mbit", "auto", 256 * KIB, "ec:mds,k=32,m=8", "hybrid"},
-        {"rtt=20ms,rate=500Mbit", "auto,overhead=25%", 256 * KIB, "ec:mds,k=32,m=8", "hybrid"},
-        {"rtt=20ms,rate=500Mbit", "auto,overhead=24%", 256 * KIB, "sr-nack", "sr-nack"},
+        {"rtt=20ms,rate=500Mbit", "auto,overhead=90%", 256 * KIB, "sr-nack", "sr-nack"},
         /* It takes longer than the round trip. */
         {"rtt=20ms,rate=500Mbit", "auto", 4096 * KIB, "sr-nack", "hybrid"},
         {"rtt=1ms,rate=500Mbit", "auto", 256 * KIB, "sr-nack", "sr-nack"},

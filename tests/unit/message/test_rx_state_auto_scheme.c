@@ -159,14 +159,16 @@ static void expect_ahead(uint64_t bytes)
     rx.segment_next = 0;
 }
 
-/* One that is decided later is decided better: no further ahead than 16 MiB and twice what the path holds;
- * before the rate is known, than 4 MiB, or what 1 Gbit/s holds. */
+/* One that is decided later is decided better: no further ahead than 16 MiB and twice what the path holds. Where
+ * the first messages are coded it is 4 MiB; and before the rate is known, this or what 1 Gbit/s holds. */
 static void test_how_far_ahead(void **state)
 {
     (void)state;
     assert_true(auto_scheme_may_start(&rx));
-    expect_ahead(4 << 20);
     qp.path.rtt_ns = 80 * LH_NS_PER_MS;
+    rx.choice.max_overhead = 1;
+    expect_ahead(16 << 20);
+    rx.choice.max_overhead = INFINITY;
     expect_ahead(10000000);
     qp.path.rtt_ns = 0;
     expect_ahead(4 << 20);
@@ -174,17 +176,20 @@ static void test_how_far_ahead(void **state)
     for (lh_time now = 0; now <= 4 * LH_NS_PER_MS; now += LH_NS_PER_MS)
         path_estimate_on_arrivals(&rx.automatic->estimate, now, 10, 125000, 2 * LH_NS_PER_MS);
     assert_true(path_estimate_rate_bps(&rx.automatic->estimate) == 1e9);
+    expect_ahead((4 << 20) + 2 * 1000000);
+    path_estimate_on_chunks(&rx.automatic->estimate, 32 * 1024, 0, 0);
     expect_ahead((16 << 20) + 2 * 1000000);
 }
 
-/* With slots of 4 MiB, which hold a segment of any code. */
-static const char *chosen_of(uint32_t slots, uint64_t bytes)
+/* With slots of 4 MiB, which hold a segment of any code, and chunks of that many bytes. */
+static const char *chosen_of(uint32_t slots, uint32_t chunk_bytes, uint64_t bytes)
 {
     struct scheme_choice choice = rx.choice;
     const struct lh_attr *kept = rx.attr;
     struct lh_attr wide = *rx.attr;
     wide.slots = slots;
     wide.slot_bytes = (uint64_t)4 << 20;
+    wide.chunk_bytes = chunk_bytes;
     rx.attr = &wide;
     auto_scheme_choose(&rx, bytes, 0, &choice);
     rx.attr = kept;
@@ -193,7 +198,7 @@ static const char *chosen_of(uint32_t slots, uint64_t bytes)
 
 static const char *chosen(uint64_t bytes)
 {
-    return chosen_of(2, bytes);
+    return chosen_of(64, 4096, bytes);
 }
 
 /* A path that is not known yet: short messages come by a code, thinner once 1024 chunks have come, and none
@@ -215,32 +220,57 @@ static void test_an_unknown_path(void **state)
     assert_string_equal(chosen(100000), "ec:mds");
     assert_string_equal(chosen(100001), "sr-nack");
     path_estimate_on_chunks(estimate, 1023, 0, 0);
-    assert_string_equal(chosen(1000), "ec:mds");
+    assert_string_equal(chosen(65536), "ec:mds");
     path_estimate_on_chunks(estimate, 1, 0, 0);
-    assert_string_equal(chosen(1000), "hybrid");
+    assert_string_equal(chosen(65536), "hybrid");
     rx.peer_announced = 0; /* an older release, which has none */
-    assert_string_equal(chosen(1000), "sr-nack");
+    assert_string_equal(chosen(65536), "sr-nack");
     rx.peer_announced = scheme_announcements();
     path_estimate_on_chunks(estimate, 31 * 1024 - 1, 0, 0);
-    assert_string_equal(chosen(1000), "hybrid");
+    assert_string_equal(chosen(65536), "hybrid");
     path_estimate_on_chunks(estimate, 1, 0, 0);
-    assert_string_equal(chosen(1000), "sr-nack");
+    assert_string_equal(chosen(65536), "sr-nack");
 }
 
-/* A user's limit of overhead holds, and all of the message must fit the slots at once, two a segment. */
+/* Where a user limits the overhead, few chunks would have much parity, or others need the slots. */
 static void test_where_an_unknown_path_is_not_coded_for(void **state)
 {
     (void)state;
-    rx.choice.max_overhead = 0.25;
-    assert_string_equal(chosen(1000), "ec:mds");
-    rx.choice.max_overhead = 0.249;
-    assert_string_equal(chosen(1000), "sr-nack");
+    rx.choice.max_overhead = 1;
+    assert_string_equal(chosen(65536), "sr-nack");
     rx.choice.max_overhead = INFINITY;
-    assert_string_equal(chosen_of(1, 1000), "sr-nack");
+    assert_string_equal(chosen(65536), "ec:mds");
+    assert_string_equal(chosen(65535), "sr-nack"); /* 16 chunks */
+    assert_string_equal(chosen(0), "sr-nack");
     qp.path.rtt_ns = LH_NS_PER_S;
-    assert_string_equal(chosen_of(2, 3 << 20), "ec:mds");
-    assert_string_equal(chosen_of(2, 6 << 20), "sr-nack");
-    assert_string_equal(chosen_of(4, 6 << 20), "ec:mds");
+    assert_string_equal(chosen_of(64, 16384, 1 << 20), "ec:mds");
+    assert_string_equal(chosen_of(64, 16385, 1 << 20), "sr-nack");
+    /* A segment takes two slots, of half of them; so does each that is open. */
+    assert_string_equal(chosen_of(1, 4096, 0), "sr-nack");
+    assert_string_equal(chosen_of(3, 4096, 1 << 20), "sr-nack");
+    assert_string_equal(chosen_of(4, 4096, 3 << 20), "ec:mds");
+    assert_string_equal(chosen_of(4, 4096, 6 << 20), "sr-nack");
+    assert_string_equal(chosen_of(8, 4096, 6 << 20), "ec:mds");
+    rx.segment_next = 1;
+    assert_string_equal(chosen_of(8, 4096, 6 << 20), "sr-nack");
+    assert_string_equal(chosen_of(10, 4096, 6 << 20), "ec:mds");
+    rx.segment_next = 0;
+}
+
+/* Without memory for its parity a message is not coded, and the report says so. */
+static void test_the_report_of_a_message_without_parity(void **state)
+{
+    (void)state;
+    struct scheme_choice choice;
+    struct lh_scheme_report report;
+    rx.choice.max_overhead = INFINITY;
+    assert_string_equal(chosen(65536), "ec:mds");
+    auto_scheme_report(&rx, &report);
+    assert_string_equal(report.scheme, "ec:mds,k=32,m=8");
+    auto_scheme_spare(&rx, &choice);
+    assert_ptr_equal(choice.scheme, rx.choice.scheme);
+    auto_scheme_report(&rx, &report);
+    assert_string_equal(report.scheme, "sr-nack");
 }
 
 /* A gap that a later chunk shows counts as lost when the reordering window is over. */
@@ -302,6 +332,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_how_far_ahead, begin_whole, rx_part_end),
         cmocka_unit_test_setup_teardown(test_an_unknown_path, begin_whole, rx_part_end),
         cmocka_unit_test_setup_teardown(test_where_an_unknown_path_is_not_coded_for, begin_whole,
+                                        rx_part_end),
+        cmocka_unit_test_setup_teardown(test_the_report_of_a_message_without_parity, begin_whole,
                                         rx_part_end),
         cmocka_unit_test_setup_teardown(test_counts_losses, begin_whole, rx_part_end),
     };

@@ -23,6 +23,7 @@ from longhaul._native import (
     text,
     type_number,
 )
+from longhaul.connection import _Closes
 
 _HADAMARD_TYPES = {"f32": 1, "bf16": 2, "f16": 3}
 _MEASURES = {"mean": 0, "p50": 1, "p99": 2, "p999": 3}
@@ -160,8 +161,11 @@ def probe(where: str, *, wait: float = 10.0, **settings: Any) -> dict[str, Any]:
     return fields_of(result)
 
 
-class ProbeServer:
-    """The server of probe(). where: "HOST:PORT", or ":PORT"; port: the one it listens on."""
+class ProbeServer(_Closes):
+    """The server of probe(): answers a client while serve() runs. A context manager.
+
+    where: "HOST:PORT", or ":PORT"; 0: a free port. port: the one it listens on.
+    """
 
     def __init__(self, where: str) -> None:
         handle = ffi.new("struct lh_probe_server **")
@@ -243,6 +247,9 @@ class Hadamard:
     def _buffers(self, data: Any, out: Any, writable: bool) -> tuple[Buffer, Buffer, int]:
         given = Buffer(data, writable or out is None)
         into = given if out is None else Buffer(out, True)
+        for buffer in (given, into):  # bfloat16 of numpy has to come as uint16, whose type has no name here
+            if buffer.type not in (None, "u8", self.type):
+                raise ValueError(f"elements of {buffer.type}: expected {self.type} (convert them, or pass type=)")
         number = type_number(self.type)
         count = count_of(given, number)
         if count_of(into, number) != count:

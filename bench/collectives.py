@@ -10,8 +10,8 @@
 #   1e-2; distribute-0 and distribute-1e-2 one of them; order, 16 MiB over four ranks, a path of 10 ms and
 #   200 Mbit/s between each two but for one of 50 Mbit/s, without and with --measure;
 #   torch, as sites, through torch.distributed: all-reduces of 1, 16 and 64 MiB, and backward passes under DDP
-#   with 16 MiB of gradients, beside Gloo over BBR, by the Python that tests have installed (build/python-venv;
-#   PYTHON: another one); multicast, 128 hosts in the simulator. Default: loopback, sites, distribute.
+#   with 16 MiB of gradients, beside Gloo over BBR, by the Python of the tests (build/python-venv; PYTHON:
+#   another one); multicast, 128 hosts in the simulator. Default: loopback, sites, distribute.
 #   --json FILE   appends a line a result, as bench/run does
 #
 # SPDX-License-Identifier: BSD-3-Clause
@@ -135,7 +135,8 @@ def control(controller):
 
 def both(left, right):
     """One rank a side, started by hand. What the left one printed."""
-    variables = {"WORLD_SIZE": "2", "MASTER_ADDR": LEFT, "MASTER_PORT": "29511", "GLOO_SOCKET_IFNAME": "path0"}
+    variables = {"WORLD_SIZE": "2", "MASTER_ADDR": LEFT, "MASTER_PORT": "29511",
+                 "GLOO_SOCKET_IFNAME": "path0"}
     with subprocess.Popen(inside("right", right), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                           env={**os.environ, **variables, "RANK": "1", "LONGHAUL_SITE": "right"}) as other:
         value = result_of(inside("left", left), {**variables, "RANK": "0", "LONGHAUL_SITE": "left"})
@@ -230,7 +231,8 @@ PYTHON = os.environ.get("PYTHON") or os.path.join(BUILD, "python-venv", "bin", "
 
 def torch_sites():
     """Each through the same calls of torch.distributed."""
-    if subprocess.run([PYTHON, "-c", "import torch, longhaul.torch"], capture_output=True, check=False).returncode:
+    imports = [PYTHON, "-c", "import torch, longhaul.torch"]
+    if subprocess.run(imports, capture_output=True, check=False).returncode:
         print(f"    {PYTHON}: torch or longhaul is not installed (ctest -R python)")
         return
     # Isolated: this folder has a profile.py, too, and torch imports Python's.

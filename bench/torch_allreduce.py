@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-# One rank of an all-reduce, or of a training step under DDP, by a backend of torch.distributed; started with RANK,
-# WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Rank 0 prints the ranks' mean times as JSON: see collectives.py.
+# One rank of an all-reduce, or of a training step under DDP, by a backend of torch.distributed; started with
+# RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Rank 0 prints the ranks' mean times as JSON: collectives.py.
 #
 # usage: torch_allreduce.py BACKEND BYTES ITERATIONS WARMUP [ddp]
 #
@@ -70,8 +70,9 @@ def main():
     wrong += not right()
     seconds.sort()
     if dist.get_rank() == 0:
-        print(json.dumps({"time_mean_s": statistics.fmean(seconds), "wrong": wrong,
-                          "time_p99_s": seconds[min(len(seconds) - 1, int(0.99 * len(seconds)))]}), flush=True)
+        p99 = seconds[min(len(seconds) - 1, int(0.99 * len(seconds)))]
+        print(json.dumps({"time_mean_s": statistics.fmean(seconds), "time_p99_s": p99, "wrong": wrong}),
+              flush=True)
     dist.barrier()
     dist.destroy_process_group()
 

@@ -176,12 +176,11 @@ static const struct prior priors[] = {{"ec:mds", KNOWN_CHUNKS}, {"hybrid", 32 * 
 #define PRIOR_CHUNKS_MIN 16u
 /* With larger ones so many chunks would be too many bytes. */
 #define PRIOR_CHUNK_BYTES_MAX (16u << 10)
-/* Part of the slots that segments may have taken: one of a code takes two, and a stream of short messages would
- * need them. */
+/* Part of the slots that segments may have taken: one of a code takes two, and a stream of short messages
+ * needs them. */
 #define PRIOR_SLOTS_PART 2u
 #define PRIOR_RATE_BPS   1e9 /* before it is measured: the message of a short path is long soon */
-/* Decided ahead meanwhile, in place of AHEAD_BYTES, for the prior costs its parity; and at once, before the rate
- * is measured. */
+/* Decided ahead meanwhile, in place of AHEAD_BYTES, for the prior costs its parity. */
 #define PRIOR_AHEAD_BYTES ((uint64_t)4 << 20)
 /* A message of so many bytes is short before the round trip is measured. */
 #define SHORT_BYTES_UNKNOWN ((uint64_t)1 << 20)

@@ -13,7 +13,7 @@ The tree is copied; it never changes itself. A first run calls each test once: w
 A fault whose object file is that of the original, or that equivalents.txt lists, is equivalent: no test
 can find it. A fault that does not compile is replaced by the next of its function. A test that ends with
 another status than 0, or takes ten times as long, finds a fault. Where none does, the same tests run once
-more under the address sanitizer, as .ci/run does. FOLDER/mutation-SEED.json has all results.
+more with src under the address sanitizer. FOLDER/mutation-SEED.json has all results.
 """
 
 import argparse
@@ -115,7 +115,7 @@ class Hunt:
                 late = " (time)" if status == workshop.TIMED_OUT else ""
                 return name.split("/")[0], name + late, len(tests)
         name = self.run_asan(fault, folder, tests)
-        return name.split("/")[0] if name else "none", name and name + " (address sanitizer)", len(tests)
+        return name.split("/")[0] if name else "none", name, len(tests)
 
     def time_of_asan(self, name):
         """Seconds that the test takes under the address sanitizer without a fault; None: it is left out."""
@@ -123,6 +123,8 @@ class Hunt:
             status, taken = self.shop.run([self.shop.place / "tests" / name], 3 * self.options.slow,
                                           self.shop.place / "asan/libmutated.so", **self.shop.asan_variables)
             self.asan_seconds[name] = taken if status == 0 else None
+            if status != 0:
+                print(f"left out under the address sanitizer: {name} ({status})", flush=True)
         return self.asan_seconds[name]
 
     def run_asan(self, fault, folder, tests):
@@ -139,7 +141,7 @@ class Hunt:
             status, _ = self.shop.run([self.shop.place / "tests" / name], 10 + 10 * seconds, library,
                                       **self.shop.asan_variables)
             if status != 0:
-                return name
+                return name + (" (time)" if status == workshop.TIMED_OUT else " (address sanitizer)")
         return None
 
     def run_world(self, fault, folder):

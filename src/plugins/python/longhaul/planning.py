@@ -247,9 +247,11 @@ class Hadamard:
     def _buffers(self, data: Any, out: Any, writable: bool) -> tuple[Buffer, Buffer, int]:
         given = Buffer(data, writable or out is None)
         into = given if out is None else Buffer(out, True)
-        for buffer in (given, into):  # bfloat16 of numpy has to come as uint16, whose type has no name here
+        for buffer in (given, into):  # numpy has no bfloat16: uint16, which has no name here, stands for it
             if buffer.type not in (None, "u8", self.type):
-                raise ValueError(f"elements of {buffer.type}: expected {self.type} (convert them, or pass type=)")
+                raise ValueError(
+                    f"elements of {buffer.type}: expected {self.type} (convert them, or pass type=)"
+                )
         number = type_number(self.type)
         count = count_of(given, number)
         if count_of(into, number) != count:

@@ -48,7 +48,7 @@ def run(
     arguments = ["sim", "--seed", str(seed), "--seeds", str(seeds)]
     for section, values in settings.items():
         if not isinstance(values, Mapping):
-            raise TypeError(f'{section}: {values!r}: expected a dict of keys, such as workload={{"senders": 16}}')
+            raise TypeError(f'{section}: {values!r}: expected a dict, such as workload={{"senders": 16}}')
         for key, value in values.items():
             arguments += ["--set", f"{section}.{key}={_text(value)}"]
     if sweep is False:

@@ -160,7 +160,7 @@ static void expect_ahead(uint64_t bytes)
 }
 
 /* One that is decided later is decided better: no further ahead than 16 MiB and twice what the path holds.
- * Where the first messages are coded it is 4 MiB; and before the rate is known, this or what 1 Gbit/s holds. */
+ * Where the first messages are coded it is 4 MiB; before the rate is known, this or what 1 Gbit/s holds. */
 static void test_how_far_ahead(void **state)
 {
     (void)state;

@@ -184,7 +184,7 @@ class Messages:
         message = ffi.new(
             "struct lh_message *", (described, len(parts), tag, 0, self._endpoint.queue, number)
         )
-        code = call(peer.connection._live(), message, ffi.NULL)
+        code = call(peer.connection._handle, message, ffi.NULL)
         if code < 0:
             self._endpoint.forget(number)
             check(code)

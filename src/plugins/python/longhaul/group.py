@@ -10,6 +10,7 @@ All ranks call the same collectives in the same order. Each call starts an opera
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import os
 import threading
@@ -38,7 +39,8 @@ if TYPE_CHECKING:
 
 Exchange = Callable[[bytes], Sequence[bytes]]
 _environment = threading.Lock()
-_uses = threading.Lock()  # of the handles of operations
+_uses = threading.Lock()  # of the handles of operations, and of the groups' sets of them
+_SWEPT = 2  # earlier operations that a call looks at: each call adds one
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,14 +107,16 @@ class Operation:
             if self._outcome is not None:
                 return done
             self._users += 1
-        found = ffi.new("struct lh_collective_result *")
-        code = int(call(self._handle, *arguments, found))
-        with _uses:
-            self._users -= 1
-            if code == done and self._outcome is None:
-                self._end(found)
-            if self._outcome is not None and self._users == 0:
-                self._free()
+        found, code = ffi.new("struct lh_collective_result *"), -1
+        try:
+            code = int(call(self._handle, *arguments, found))
+        finally:
+            with _uses:
+                self._users -= 1
+                if code == done and self._outcome is None:
+                    self._end(found)
+                if self._outcome is not None and self._users == 0:
+                    self._free()
         return code
 
     @property
@@ -147,7 +151,7 @@ class Operation:
 
     def __await__(self) -> Generator[Any, None, Result]:
         """Awaits the end, in a loop that serves the operation's queue (CompletionQueue.attach())."""
-        if self._outcome is None:
+        if self._call(lib.lh_collective_test, 1) == 0:
             if self._queue is None:
                 raise RuntimeError(
                     "operation without a completion queue: pass queue= to the call, or use wait()"
@@ -163,7 +167,7 @@ class Operation:
 
     def _end(self, found: Any) -> None:
         self._buffers = ()
-        self._group._pending.discard(self)
+        self._group._pending.pop(self, None)
         if found.error:
             rank = found.failed_rank if found.failed_rank != lib.LH_NO_RANK else None
             self._outcome = failure(found.error, text(found.message), rank)
@@ -353,7 +357,7 @@ class Group:
     def _adopt(self, handle: Any, engine: Engine | None) -> None:
         self._handle = handle
         self._engine = engine
-        self._pending: set[Operation] = set()
+        self._pending: collections.OrderedDict[Operation, None] = collections.OrderedDict()
         self.rank: int = lib.lh_group_rank(handle)
         self.size: int = lib.lh_group_size(handle)
 
@@ -654,8 +658,20 @@ class Group:
         handle = ffi.new("struct lh_collective **")
         check(call(self._live(), *arguments, passed, handle))
         operation = Operation(self, handle[0], buffers, queue, user)
-        self._pending.add(operation)
+        self._sweep()
+        with _uses:
+            self._pending[operation] = None
         return operation
+
+    def _sweep(self) -> None:
+        """Ends some operations that are done, in turn: a caller need not wait for them."""
+        for _ in range(_SWEPT):
+            with _uses:
+                if not self._pending:
+                    return
+                oldest = next(iter(self._pending))
+                self._pending.move_to_end(oldest)
+            oldest._call(lib.lh_collective_test, 1)
 
 
 def _reduction(op: str) -> int:

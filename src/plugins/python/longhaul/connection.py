@@ -442,7 +442,11 @@ class Connection(_Closes):
         handle = ffi.new("struct lh_request **")
 
         def begin(connection: Any) -> Request:  # close() sees the request
-            check(call(connection, described, handle))
+            code = call(connection, described, handle)
+            if code == -lib.LH_EAGAIN:  # requests that are done count, too
+                self._sweep(len(self._pending))
+                code = call(connection, described, handle)
+            check(code)
             request = Request(self, handle[0], buffers, queue, user)
             with self._idle:
                 self._pending[request] = None
@@ -452,9 +456,9 @@ class Connection(_Closes):
         request: Request = self._call(begin)
         return request
 
-    def _sweep(self) -> None:
+    def _sweep(self, count: int = _SWEPT) -> None:
         """Ends some requests that are done, in turn: a caller need not wait for them."""
-        for _ in range(_SWEPT):
+        for _ in range(count):
             with self._idle:
                 if not self._pending:
                     return

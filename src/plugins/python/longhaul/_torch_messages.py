@@ -432,6 +432,8 @@ class Messages:
                 self._peers[rank], lib.lh_recvmsg, parts, message.number, received, receive.tensor
             )
             self._payloads[receive] = rank
+            if error is not None:
+                self._note(receive.work, error, None)
         except (LonghaulError, ValueError) as failed:
             self._note(receive.work, self._closed or error or failed, None)
 

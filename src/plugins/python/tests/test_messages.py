@@ -99,9 +99,14 @@ class Messages(unittest.TestCase):
 
     def test_a_message_of_any_size_allocates_nothing(self):
         self.connect()
-        work = self.recv(torch.zeros(BIG), seconds=0.5)
+        work = self.recv(torch.zeros(BIG), seconds=1)
         self.send_raw(bytearray(struct.pack("<QQq", 1 << 60, 1000, 0)))
-        self.fails(work, "LH_ETIMEDOUT")
+        self.fails(work, "LH_ETRUNCATED", f"{1 << 60} bytes")
+        self.assertEqual(len(self.ranks[1]._payloads), 1)
+        end = time.monotonic() + 20
+        while self.ranks[1]._payloads and time.monotonic() < end:
+            time.sleep(0.01)
+        self.assertEqual(self.ranks[1]._payloads, {})
 
     def test_tensors_of_different_sizes_fail_at_both_ranks(self):
         for sent, received in ((BIG, BIG + 1), (BIG + 1, BIG), (BIG, 1)):

@@ -233,6 +233,38 @@ def waits_without_the_gil(rank, size, port):
         beside.close()
 
 
+def closes_while_threads_wait(rank, size, port):
+    sys.setswitchinterval(1e-6)
+    with meet(rank, size, port) as group:
+        for _ in range(5):
+            part, ends = group.split(0), []
+            group.barrier().wait(30)
+
+            def waits(operation, ends=ends):
+                try:
+                    ends.append(operation.wait(30))
+                except BaseException as error:
+                    ends.append(error)
+
+            if rank == 0:  # the others never call them
+                operations = [part.barrier() for _ in range(5)]
+                threads = [threading.Thread(target=waits, args=(each,)) for each in operations * 4]
+                for thread in threads:
+                    thread.start()
+                part.close()
+                for thread in threads:
+                    thread.join(30)
+                assert {getattr(end, "name", end) for end in ends} == {"LH_ECANCELED"}, ends
+                assert len(ends) == 20 and all(each._handle is None for each in operations)
+                try:
+                    part.barrier()
+                    raise AssertionError("a closed group took a call")
+                except ValueError as error:
+                    assert str(error) == "group: closed", error
+            group.barrier().wait(30)
+            part.close()
+
+
 def awaits(rank, size, port):
     async def loop(group, queue):
         queue.attach()
@@ -292,6 +324,9 @@ class Groups(unittest.TestCase):
 
     def test_a_dead_rank_is_named(self):
         ranks.run(dies, 3, dies=(2,))
+
+    def test_close_while_threads_wait(self):
+        ranks.run(closes_while_threads_wait, 2)
 
     def test_a_waiting_thread_blocks_no_other(self):
         ranks.run(waits_without_the_gil, 2)

@@ -84,7 +84,7 @@ class _Peer:
         self.connection = connection
         self.attached = False
         self.waiting: collections.deque[Work] = collections.deque()
-        self.listening = False  # a receive of a header is posted
+        self.listening: _Posted | None = None  # the receive of the next header
         self.header = bytearray(_HEADER_MAX)
         self.numbers = itertools.count(1)
         self.arrived = 0  # messages without a receive
@@ -315,14 +315,14 @@ class Messages:
         for rank, peer in self._peers.items():
             if (
                 peer.attached
-                and not peer.listening
+                and peer.listening is None
                 and not peer.error
                 and peer.arrived < _ARRIVED_MAX
                 and (None in wanted or rank in wanted)
             ):
                 memory = [(ffi.from_buffer(peer.header), len(peer.header))]
                 try:
-                    self._post(
+                    peer.listening = self._post(
                         peer,
                         lib.lh_recvmsg,
                         memory,
@@ -330,14 +330,13 @@ class Messages:
                         lambda entry, rank=rank: self._on_header(rank, entry),
                         peer,
                     )
-                    peer.listening = True
                 except LonghaulError as error:
                     if error.code != lib.LH_EAGAIN:  # else later: _watch() calls again
                         self._on_lost(rank, error)
 
     def _on_header(self, rank: int, entry: Any) -> None:
         peer = self._peers[rank]
-        peer.listening = False
+        peer.listening = None
         error = self._entry_error(entry, rank)
         size = entry.result.bytes
         if error is None:
@@ -458,7 +457,8 @@ class Messages:
                 for rank, peer in self._peers.items():
                     error = None if peer.error else self._group.error(rank)
                     if error is not None:
-                        self._on_lost(rank, error)
+                        if peer.listening is None or not peer.listening.has_succeeded():
+                            self._on_lost(rank, error)  # else its last message first
                     elif not peer.attached and not peer.error:
                         missing.append(rank)
         found = {rank: self._look_up(rank) for rank in missing}  # calls of the store

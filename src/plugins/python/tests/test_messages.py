@@ -24,8 +24,10 @@ class Ranks:
     def __init__(self, rank):
         self.rank, self.size = rank, 2
 
+    failed = None
+
     def error(self, rank):
-        return None
+        return self.failed
 
 
 class SlowStore:
@@ -136,6 +138,22 @@ class Messages(unittest.TestCase):
         self.fails(receive, "LH_ETIMEDOUT")
         self.fails(send, "LH_ECANCELED")
         self.assertLess(time.monotonic() - start, 8)  # the message takes 16 s
+
+    def test_the_last_message_of_a_rank_that_leaves(self):
+        self.connect()
+        receiver, into = self.ranks[1], torch.zeros(1)
+        receive = self.recv(into)
+        with receiver._lock:  # its entry is not taken meanwhile
+            send = self.send(torch.ones(1))
+            end = time.monotonic() + 20
+            while not receiver._peers[0].listening.has_succeeded() and time.monotonic() < end:
+                time.sleep(0.001)
+            receiver._group.failed = longhaul.RankFailed(lib.LH_ECLOSED, "rank 0: left", 0)
+            receiver._checked = 0.0
+            receiver._watch()
+        self.wait(receive)
+        self.wait(send)
+        self.assertEqual(into.item(), 1)
 
     def test_a_send_that_is_late_is_not_delivered(self):
         send = self.send(torch.ones(BIG), seconds=0.3)

@@ -345,6 +345,22 @@ class Groups(unittest.TestCase):
                 group.barrier()
             self.assertLess(alive(longhaul.group.Operation), 1000)
 
+    def test_a_queue_keeps_nothing_of_operations_without_a_waiter(self):
+        async def loop(group, queue):
+            queue.attach()
+            for i in range(5000):
+                group.barrier(queue=queue)
+                if i % 50 == 0:
+                    await asyncio.sleep(0)
+            await asyncio.sleep(0.1)
+            kept = [value for value in vars(queue).values() if isinstance(value, (dict, set, list))]
+            self.assertEqual([len(each) for each in kept], [0] * len(kept))
+            self.assertLess(len(group._pending), 1000)
+
+        with longhaul.Engine(device=DEVICE) as engine:
+            with longhaul.Group(0, 1, engine=engine) as group, longhaul.CompletionQueue(engine) as queue:
+                asyncio.run(loop(group, queue))
+
     def test_an_operation_is_awaited_after_its_entry_was_polled(self):
         async def loop(group, queue):
             queue.attach()

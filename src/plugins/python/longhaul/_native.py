@@ -10,6 +10,7 @@ import ctypes
 import math
 import os
 import pathlib
+import sys
 from typing import Any
 
 from longhaul._ffi import ffi as _ffi
@@ -165,16 +166,18 @@ def fields_of(struct: Any) -> dict[str, Any]:
 
 # ---- buffers -----------------------------------------------------------------------------------------------
 
-# The type of an element, by the format of the buffer protocol and by DLPack's code and bits.
-_FORMATS = {
-    "f": "f32",
-    "d": "f64",
-    "e": "f16",
-    "i": "i32",
-    "B": "u8",
-    "q": "i64",
-    "l": "i64" if ctypes.sizeof(ctypes.c_long) == 8 else "i32",
+# The type of an element, by the kind of its format in the buffer protocol and its bytes ("l" has 4 or 8), and
+# by DLPack's code and bits.
+_KINDS = {"e": "f", "f": "f", "d": "f", "i": "i", "l": "i", "q": "i", "B": "u"}
+_TYPES_OF_KINDS = {
+    ("f", 2): "f16",
+    ("f", 4): "f32",
+    ("f", 8): "f64",
+    ("i", 4): "i32",
+    ("i", 8): "i64",
+    ("u", 1): "u8",
 }
+_FOREIGN_ORDER = ">!" if sys.byteorder == "little" else "<"
 _DLPACK_TYPES = {
     (2, 32): "f32",
     (2, 64): "f64",
@@ -196,6 +199,13 @@ for _number in range(lib.LH_REDUCTIONS):
 _capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _capsule_pointer.restype = ctypes.c_void_p
 _capsule_pointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
+
+
+def element_type(form: str, size: int) -> str | None:
+    """The type of elements of `size` bytes with a format of the buffer protocol; None: it has no name."""
+    if form and form[0] in _FOREIGN_ORDER:
+        return None
+    return _TYPES_OF_KINDS.get((_KINDS.get(form.lstrip("@=<>!"), ""), size))
 
 
 class Buffer:
@@ -233,7 +243,7 @@ class Buffer:
         self._keep: Any = ffi.from_buffer("char[]", view, require_writable=writable)
         self.address: Any = ffi.cast("void *", self._keep)
         self.bytes: int = view.nbytes
-        self.type = _FORMATS.get(view.format.lstrip("@=<"))
+        self.type = element_type(view.format, view.itemsize)
 
     def _from_dlpack(self, source: Any, writable: bool) -> None:
         device = source.__dlpack_device__()[0]

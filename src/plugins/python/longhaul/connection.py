@@ -13,8 +13,10 @@ rate_bps=10**9, link="rtt=25ms,loss=1e-3". Times are seconds.
 from __future__ import annotations
 
 import asyncio
+import collections
 import dataclasses
 import itertools
+import threading
 from collections.abc import Generator, Sequence
 from types import TracebackType
 from typing import Any
@@ -33,6 +35,9 @@ from longhaul._native import (
     text,
 )
 from longhaul.group import ranges_of
+
+
+_SWEPT = 2  # earlier requests that a call looks at: each call adds one
 
 
 class _Closes:
@@ -107,7 +112,6 @@ class CompletionQueue(_Closes):
         self._entries = ffi.new("struct lh_completion[]", 64)
         self._numbers = itertools.count(1)
         self._futures: dict[int, asyncio.Future[None]] = {}
-        self._ended: set[int] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def number(self) -> int:
@@ -139,15 +143,13 @@ class CompletionQueue(_Closes):
         self._on_readable()
 
     def future(self, user: int) -> asyncio.Future[None]:
-        """A future of the attached loop that is done when the operation with this number is done."""
+        """A future of the attached loop that is done when the operation with this number is done.
+
+        Call it in the loop, while the operation is pending.
+        """
         if self._loop is None:
             raise RuntimeError("queue: not attached to an event loop (call attach() in it)")
-        future = self._loop.create_future()
-        if user in self._ended:
-            self._ended.discard(user)
-            future.set_result(None)
-        else:
-            self._futures[user] = future
+        future = self._futures[user] = self._loop.create_future()
         return future
 
     def close(self) -> None:
@@ -163,9 +165,7 @@ class CompletionQueue(_Closes):
         while self.arm() > 0:
             for entry in self.poll():
                 future = self._futures.pop(entry.user, None)
-                if future is None:
-                    self._ended.add(entry.user)
-                elif not future.done():
+                if future is not None and not future.done():
                     future.set_result(None)
 
     def _taken(self, count: int) -> list[Completion]:
@@ -192,7 +192,7 @@ class Delivery:
 class Request:
     """A message in progress. It keeps its buffers, and the connection keeps it, until it is done.
 
-    One thread at a time may use it.
+    Any thread may use it.
     """
 
     def __init__(
@@ -203,10 +203,14 @@ class Request:
         self._buffers = buffers
         self._queue = queue
         self._user = user
+        self._users = 0  # threads in a call with the handle
         self._outcome: Delivery | LonghaulError | None = None
         self._ranges: list[tuple[int, int]] = []
 
     def __del__(self) -> None:
+        self._free()
+
+    def _free(self) -> None:
         handle, self._handle = getattr(self, "_handle", None), None
         if handle is not None:
             lib.lh_request_free(handle)
@@ -215,35 +219,47 @@ class Request:
         """Waits for the message. TimedOut after `timeout` seconds: it is still pending. LonghaulError: it
         failed.
         """
-        if self._outcome is None:
-            found = ffi.new("struct lh_result *")
-            code = lib.lh_wait(self._handle, nanoseconds(timeout), found)
-            if code == -lib.LH_ETIMEDOUT:
-                raise failure(code, f"message: pending after {timeout} s (wait longer, or cancel it)")
-            check(code)
-            self._end(found)
+        code = self._call(lib.lh_wait, 0, nanoseconds(timeout))
+        if code == -lib.LH_ETIMEDOUT:
+            raise failure(code, f"message: pending after {timeout} s (wait longer, or cancel it)")
+        check(code)
         return self._value()
 
     def test(self) -> Delivery | None:
         """Returns the delivery, or None while the message is pending. Errors as wait()."""
-        if self._outcome is None:
-            found = ffi.new("struct lh_result *")
-            if check(lib.lh_test(self._handle, found)) == 0:
-                return None
-            self._end(found)
-        return self._value()
+        check(self._call(lib.lh_test, 1))
+        return None if self._outcome is None else self._value()
 
     def cancel(self) -> None:
         """Cancels the message: it ends with Canceled, unless it was done."""
-        if self._outcome is None:
-            check(lib.lh_cancel(self._handle))
+        with self._connection._idle:
+            if self._outcome is None:
+                check(lib.lh_cancel(self._handle))
+
+    def _call(self, call: Any, done: int, *arguments: Any) -> int:
+        """A call that may find the end, which it reports by `done`. The last of several threads frees."""
+        with self._connection._idle:
+            if self._outcome is not None:
+                return done
+            self._users += 1
+        found, code = ffi.new("struct lh_result *"), -1
+        try:
+            code = int(call(self._handle, *arguments, found))
+        finally:
+            with self._connection._idle:
+                self._users -= 1
+                if code == done and self._outcome is None:
+                    self._end(found)
+                if self._outcome is not None and self._users == 0:
+                    self._free()
+        return code
 
     def missing_ranges(self) -> list[tuple[int, int]]:
         """(offset, bytes) of each range that did not arrive by the deadline, sorted, never adjacent."""
         return list(self._ranges)
 
     def __await__(self) -> Generator[Any, None, Delivery]:
-        if self._outcome is None:
+        if self._call(lib.lh_test, 1) == 0:
             if self._queue is None:
                 raise RuntimeError(
                     "message without a completion queue: pass queue= to the call, or use wait()"
@@ -267,21 +283,28 @@ class Request:
                 found.bytes, found.tag, (found.ended_ns - found.started_ns) / 1e9, found.missing_bytes
             )
         self._buffers = None
-        self._connection._pending.discard(self)
-        handle, self._handle = self._handle, None
-        lib.lh_request_free(handle)
+        self._connection._pending.pop(self, None)
 
 
 class Connection(_Closes):
     """Reliable messages to and from a peer. The n-th send fills the n-th receive; with match_tags=True tags
-    choose.
+    choose. Any thread may use it. It closes itself when nothing refers to it, its requests and its regions.
     """
 
     def __init__(self, handle: Any, engine: Engine | None, keep: Any = None) -> None:
         self._handle = handle
         self._engine = engine
         self._keep = keep
-        self._pending: set[Request] = set()
+        self._idle = threading.Condition()  # also the lock of the requests
+        self._users = 0  # threads in a call with the handle
+        self._closing = False
+        self._pending: collections.OrderedDict[Request, None] = collections.OrderedDict()
+        self._regions: set[Region] = set()  # the peer writes into their memory, whatever refers to them
+
+    def __del__(self) -> None:
+        handle, self._handle = getattr(self, "_handle", None), None
+        if handle is not None:
+            lib.lh_close(handle)
 
     @classmethod
     def open(cls, engine: Engine | None = None, **settings: Any) -> Connection:
@@ -294,12 +317,12 @@ class Connection(_Closes):
     def blob(self) -> bytes:
         """This side's description, at most 1536 bytes, for the peer's attach()."""
         buffer, size = ffi.new("uint8_t[]", lib.LH_BLOB_MAX), ffi.new("size_t *", lib.LH_BLOB_MAX)
-        check(lib.lh_blob(self._live(), buffer, size))
+        check(self._call(lib.lh_blob, buffer, size))
         return bytes(ffi.buffer(buffer, size[0]))
 
     def attach(self, blob: bytes) -> None:
         """Connects to the peer of a blob."""
-        check(lib.lh_attach(self._live(), blob, len(blob)))
+        check(self._call(lib.lh_attach, blob, len(blob)))
 
     def send(self, data: Any, *, tag: int = 0, queue: CompletionQueue | None = None) -> Request:
         """Starts sending a message: contiguous memory, or a list of at most 16 of them."""
@@ -314,7 +337,7 @@ class Connection(_Closes):
         return self._start(lib.lh_recvmsg, into, True, tag or 0, 0 if tag is not None else 2**64 - 1, queue)
 
     def expose(self, memory: Any, *, write: bool = True, read: bool = True) -> Region:
-        """Exposes writable memory to the peer, until Region.revoke()."""
+        """Exposes writable memory to the peer, until Region.revoke() or close()."""
         return Region(self, memory, write, read)
 
     def write(self, key: bytes, data: Any, *, offset: int = 0) -> Request:
@@ -328,12 +351,12 @@ class Connection(_Closes):
     @property
     def peer(self) -> str:
         """The peer's address, for display."""
-        return text(lib.lh_peer_name(self._live()))
+        return str(self._call(lambda handle: text(lib.lh_peer_name(handle))))
 
     def stats(self) -> dict[str, int]:
         """The counters of longhaul/stats.h."""
         found = ffi.new("struct lh_stats *")
-        check(lib.lh_connection_stats(self._live(), found))
+        check(self._call(lib.lh_connection_stats, found))
         return fields_of(found)
 
     def path(self) -> dict[str, int]:
@@ -341,37 +364,56 @@ class Connection(_Closes):
         sample.
         """
         found = ffi.new("struct lh_path_view *")
-        check(lib.lh_connection_path(self._live(), found))
+        check(self._call(lib.lh_connection_path, found))
         return fields_of(found)
 
     def bottleneck(self) -> str:
         """What limited this side's sends, and the remedy."""
         report = ffi.new("struct lh_bottleneck_report *")
-        check(lib.lh_connection_bottleneck(self._live(), report))
+        check(self._call(lib.lh_connection_bottleneck, report))
         out = ffi.new("char[]", lib.LH_BOTTLENECK_WORDS_MAX)
         return text(lib.lh_bottleneck_words(report, out, lib.LH_BOTTLENECK_WORDS_MAX))
 
     def error(self) -> LonghaulError | None:
         """The error that ended the connection; None: it lives."""
-        code = lib.lh_connection_error(self._live())
+        code = self._call(lib.lh_connection_error)
         return failure(code, describe(code)) if code else None
 
     def close(self) -> None:
-        """Notifies the peer, and ends pending messages with an error."""
-        if self._handle is None:
-            return
-        handle, self._handle = self._handle, None
-        lib.lh_close(handle)
+        """Notifies the peer, ends pending messages with an error, and revokes the regions."""
+        with self._idle:
+            handle, self._handle = self._handle, None
+            if handle is None:
+                while self._closing:  # by another thread
+                    self._idle.wait()
+                return
+            self._closing = True
+            while self._users > 0:
+                self._idle.wait()
+        lib.lh_close(handle)  # requests end, and their waiters wake, but requests stay valid
         for request in list(self._pending):
-            try:
-                request.test()
-            except LonghaulError:
-                pass  # the message ended with the connection
+            request._call(lib.lh_test, 1)
+        with self._idle:
+            regions, self._regions = self._regions, set()
+            for region in regions:
+                region._handle, region._buffers = None, []
+            self._closing = False
+            self._idle.notify_all()
 
-    def _live(self) -> Any:
-        if self._handle is None:
-            raise ValueError("connection: closed")
-        return self._handle
+    def _call(self, call: Any, *arguments: Any) -> Any:
+        """call(handle, ...): close() waits for its end."""
+        with self._idle:
+            handle = self._handle
+            if handle is None:
+                raise ValueError("connection: closed")
+            self._users += 1
+        try:
+            return call(handle, *arguments)
+        finally:
+            with self._idle:
+                self._users -= 1
+                if self._closing and self._users == 0:
+                    self._idle.notify_all()
 
     def _start(
         self, call: Any, memory: Any, writable: bool, tag: int, ignore: int, queue: CompletionQueue | None
@@ -398,30 +440,69 @@ class Connection(_Closes):
         self, call: Any, described: Any, buffers: Any, queue: CompletionQueue | None, user: int
     ) -> Request:
         handle = ffi.new("struct lh_request **")
-        check(call(self._live(), described, handle))
-        request = Request(self, handle[0], buffers, queue, user)
-        self._pending.add(request)
+
+        def begin(connection: Any) -> Request:  # close() sees the request
+            code = call(connection, described, handle)
+            if code == -lib.LH_EAGAIN:  # requests that are done count, too
+                self._sweep(len(self._pending))
+                code = call(connection, described, handle)
+            check(code)
+            request = Request(self, handle[0], buffers, queue, user)
+            with self._idle:
+                self._pending[request] = None
+            return request
+
+        self._sweep()
+        request: Request = self._call(begin)
         return request
+
+    def _sweep(self, count: int = _SWEPT) -> None:
+        """Ends some requests that are done, in turn: a caller need not wait for them."""
+        for _ in range(count):
+            with self._idle:
+                if not self._pending:
+                    return
+                oldest = next(iter(self._pending))
+                self._pending.move_to_end(oldest)
+            oldest._call(lib.lh_test, 1)
 
 
 class Region:
-    """Memory that the peer of a connection may write and read. key: 16 bytes for that peer."""
+    """Memory that the peer of a connection may write and read. key: 16 bytes for that peer.
+
+    The connection keeps it, and it keeps the memory, until revoke() or Connection.close().
+    """
 
     def __init__(self, connection: Connection, memory: Any, write: bool, read: bool) -> None:
         self._buffers, parts = _parts(memory, True)
-        handle, key = ffi.new("struct lh_region **"), ffi.new("struct lh_key *")
-        access = (lib.LH_ACCESS_WRITE if write else 0) | (lib.LH_ACCESS_READ if read else 0)
-        check(lib.lh_expose(connection._live(), parts, access, ffi.NULL, 0, handle))
-        lib.lh_region_key(handle[0], key)
         self._connection = connection
-        self._handle = handle[0]
-        self.key = bytes(ffi.buffer(key))
+        self._handle: Any = None
+        self.key = b""
+        access = (lib.LH_ACCESS_WRITE if write else 0) | (lib.LH_ACCESS_READ if read else 0)
+
+        def begin(opened: Any) -> None:
+            handle, key = ffi.new("struct lh_region **"), ffi.new("struct lh_key *")
+            check(lib.lh_expose(opened, parts, access, ffi.NULL, 0, handle))
+            with connection._idle:
+                self._handle = handle[0]
+                connection._regions.add(self)
+            lib.lh_region_key(handle[0], key)
+            self.key = bytes(ffi.buffer(key))
+
+        connection._call(begin)
 
     def revoke(self) -> None:
         """Ends the peer's access; afterwards no packet changes the memory."""
-        handle, self._handle = self._handle, None
-        if handle is not None and self._connection._handle is not None:
-            lib.lh_revoke(handle)
+        connection = self._connection
+        with connection._idle:
+            handle, self._handle = self._handle, None
+            if connection._handle is not None:
+                if handle is not None:
+                    lib.lh_revoke(handle)
+                connection._regions.discard(self)
+                self._buffers = []
+                return
+        connection.close()  # perhaps in progress: it revokes, too
         self._buffers = []
 
 

@@ -10,6 +10,7 @@ All ranks call the same collectives in the same order. Each call starts an opera
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import os
 import threading
@@ -38,7 +39,9 @@ if TYPE_CHECKING:
 
 Exchange = Callable[[bytes], Sequence[bytes]]
 _environment = threading.Lock()
-_uses = threading.Lock()  # of the handles of operations
+_uses = threading.Condition(threading.Lock())  # of the handles of groups and operations
+_CLOSE_S = 60.0  # of each wait of close()
+_SWEPT = 2  # earlier operations that a call looks at: each call adds one
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,14 +108,18 @@ class Operation:
             if self._outcome is not None:
                 return done
             self._users += 1
-        found = ffi.new("struct lh_collective_result *")
-        code = int(call(self._handle, *arguments, found))
-        with _uses:
-            self._users -= 1
-            if code == done and self._outcome is None:
-                self._end(found)
-            if self._outcome is not None and self._users == 0:
-                self._free()
+            self._group._users += 1
+        found, code = ffi.new("struct lh_collective_result *"), -1
+        try:
+            code = int(call(self._handle, *arguments, found))
+        finally:
+            with _uses:
+                self._users -= 1
+                if code == done and self._outcome is None:
+                    self._end(found)
+                if self._outcome is not None and self._users == 0:
+                    self._free()
+                self._group._leave()
         return code
 
     @property
@@ -147,7 +154,7 @@ class Operation:
 
     def __await__(self) -> Generator[Any, None, Result]:
         """Awaits the end, in a loop that serves the operation's queue (CompletionQueue.attach())."""
-        if self._outcome is None:
+        if self._call(lib.lh_collective_test, 1) == 0:
             if self._queue is None:
                 raise RuntimeError(
                     "operation without a completion queue: pass queue= to the call, or use wait()"
@@ -163,7 +170,7 @@ class Operation:
 
     def _end(self, found: Any) -> None:
         self._buffers = ()
-        self._group._pending.discard(self)
+        self._group._pending.pop(self, None)
         if found.error:
             rank = found.failed_rank if found.failed_rank != lib.LH_NO_RANK else None
             self._outcome = failure(found.error, text(found.message), rank)
@@ -353,7 +360,8 @@ class Group:
     def _adopt(self, handle: Any, engine: Engine | None) -> None:
         self._handle = handle
         self._engine = engine
-        self._pending: set[Operation] = set()
+        self._users = 0  # threads in a call with the handle, or with that of an operation
+        self._pending: collections.OrderedDict[Operation, None] = collections.OrderedDict()
         self.rank: int = lib.lh_group_rank(handle)
         self.size: int = lib.lh_group_size(handle)
 
@@ -369,26 +377,54 @@ class Group:
         """Cancels pending operations, waits until the peers have all data or have failed, and frees the
         group.
         """
-        if self._handle is None:
+        with _uses:
+            handle, self._handle = self._handle, None  # no further calls
+        if handle is None:
             return
-        for operation in list(self._pending):
-            operation.cancel()
-        for operation in list(self._pending):
-            try:
-                operation.wait(60)
-            except LonghaulError:
-                pass  # it was canceled
-        check(lib.lh_group_destroy(self._handle))
-        self._handle = None
+        try:
+            for operation in list(self._pending):
+                operation.cancel()
+            for operation in list(self._pending):
+                try:
+                    operation.wait(_CLOSE_S)
+                except LonghaulError:
+                    pass  # it was canceled
+            with _uses:
+                if not _uses.wait_for(lambda: self._users == 0, _CLOSE_S):
+                    busy = f"group: {self._users} calls are in progress (wait for them)"
+                    raise failure(lib.LH_ESTATE, busy)
+            check(lib.lh_group_destroy(handle))
+        except BaseException:
+            self._handle = handle
+            raise
+
+    def _call(self, call: Any, *arguments: Any) -> Any:
+        """call(handle, ...): close() waits for its end."""
+        with _uses:
+            handle = self._live()
+            self._users += 1
+        try:
+            return call(handle, *arguments)
+        finally:
+            with _uses:
+                self._leave()
+
+    def _leave(self) -> None:
+        self._users -= 1
+        if self._users == 0 and self._handle is None:
+            _uses.notify_all()
 
     @property
     def sites(self) -> list[str]:
         """The name of each rank's site, "" without one."""
-        return [text(lib.lh_group_site(self._live(), rank)) for rank in range(self.size)]
+        def name(group: Any, rank: int) -> str:
+            return text(lib.lh_group_site(group, rank))
+
+        return [self._call(name, rank) for rank in range(self.size)]
 
     def error(self, rank: int) -> LonghaulError | None:
         """The error of a failed rank; None: it has not failed."""
-        code = lib.lh_group_error(self._live(), rank)
+        code = self._call(lib.lh_group_error, rank)
         if code == -lib.LH_EINVAL:
             raise last_error(code)
         return None if code == 0 else failure(code, f"rank {rank}: {text(lib.lh_strerror(code))}", rank)
@@ -398,25 +434,24 @@ class Group:
         none.
         """
         handle = ffi.new("struct lh_group **")
-        check(
-            lib.lh_group_split(self._live(), lib.LH_GROUP_NO_COLOR if color is None else color, key, handle)
-        )
+        chosen = lib.LH_GROUP_NO_COLOR if color is None else color
+        check(self._call(lib.lh_group_split, chosen, key, handle))
         return None if handle[0] == ffi.NULL else self._of(handle[0], self._engine)
 
     def shrink(self) -> Group:
         """Makes a group of the ranks that have not failed; all of these call it."""
         handle = ffi.new("struct lh_group **")
-        check(lib.lh_group_shrink(self._live(), handle))
+        check(self._call(lib.lh_group_shrink, handle))
         return self._of(handle[0], self._engine)
 
     def measure(self) -> None:
         """Measures the paths between all ranks; later schedules follow them. All ranks call it."""
-        check(lib.lh_group_measure(self._live()))
+        check(self._call(lib.lh_group_measure))
 
     def path(self, source: int, destination: int) -> tuple[float, int, float]:
         """(round trip in s, bit/s, loss 0 to 1) of a measured path."""
         found = ffi.new("struct lh_group_path *")
-        check(lib.lh_group_path(self._live(), source, destination, found))
+        check(self._call(lib.lh_group_path, source, destination, found))
         return found.rtt_ns / 1e9, found.rate_bps, found.loss
 
     # ---- collectives ---------------------------------------------------------------------------------------
@@ -652,10 +687,27 @@ class Group:
                 user = queue.number()
                 passed.queue, passed.user = queue._handle, user
         handle = ffi.new("struct lh_collective **")
-        check(call(self._live(), *arguments, passed, handle))
-        operation = Operation(self, handle[0], buffers, queue, user)
-        self._pending.add(operation)
+
+        def begin(group: Any) -> Operation:  # close() sees the operation
+            check(call(group, *arguments, passed, handle))
+            operation = Operation(self, handle[0], buffers, queue, user)
+            with _uses:
+                self._pending[operation] = None
+            return operation
+
+        self._sweep()
+        operation: Operation = self._call(begin)
         return operation
+
+    def _sweep(self) -> None:
+        """Ends some operations that are done, in turn: a caller need not wait for them."""
+        for _ in range(_SWEPT):
+            with _uses:
+                if not self._pending:
+                    return
+                oldest = next(iter(self._pending))
+                self._pending.move_to_end(oldest)
+            oldest._call(lib.lh_collective_test, 1)
 
 
 def _reduction(op: str) -> int:

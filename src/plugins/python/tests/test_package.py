@@ -3,6 +3,7 @@
 import array
 import asyncio
 import doctest
+import gc
 import os
 import pickle
 import signal
@@ -10,6 +11,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 import unittest
 
 import ranks
@@ -38,6 +40,21 @@ class Buffers(unittest.TestCase):
         for code, name in (("f", "f32"), ("d", "f64"), ("i", "i32"), ("q", "i64"), ("B", "u8")):
             buffer = _native.Buffer(array.array(code, [1, 2, 3]), False)
             self.assertEqual((buffer.type, buffer.bytes), (name, 3 * array.array(code).itemsize))
+
+    def test_types_have_their_size(self):
+        for form, size, name in (
+            ("<l", 4, "i32"),
+            ("<l", 8, "i64"),
+            ("=l", 4, "i32"),
+            ("l", 8, "i64"),
+            ("e", 2, "f16"),
+            ("h", 2, None),
+            ("I", 4, None),
+            ("", 1, None),
+        ):
+            self.assertEqual(_native.element_type(form, size), name, form)
+        foreign = ">q" if sys.byteorder == "little" else "<q"
+        self.assertIsNone(_native.element_type(foreign, 8))
 
     def test_read_only_memory_is_refused_where_it_is_written(self):
         _native.Buffer(b"abc", False)
@@ -141,9 +158,11 @@ def many_pending(rank, size, port):
         operations = [group.allreduce(buffer) for buffer in buffers]
         del buffers
         for i, operation in enumerate(operations):
-            buffer = operation._buffers[0]._keep
+            kept = operation._buffers  # none: it has ended
             operation.wait()
-            assert struct.unpack("qq", _native.ffi.buffer(buffer)) == (size * (size - 1) // 2, size * i)
+            for buffer in kept:
+                found = struct.unpack("qq", _native.ffi.buffer(buffer._keep))
+                assert found == (size * (size - 1) // 2, size * i)
         for _ in range(20):
             group.allreduce(bytearray(100))  # nobody waits, nothing refers to it
 
@@ -214,6 +233,38 @@ def waits_without_the_gil(rank, size, port):
         beside.close()
 
 
+def closes_while_threads_wait(rank, size, port):
+    sys.setswitchinterval(1e-6)
+    with meet(rank, size, port) as group:
+        for _ in range(5):
+            part, ends = group.split(0), []
+            group.barrier().wait(30)
+
+            def waits(operation, ends=ends):
+                try:
+                    ends.append(operation.wait(30))
+                except BaseException as error:
+                    ends.append(error)
+
+            if rank == 0:  # the others never call them
+                operations = [part.barrier() for _ in range(5)]
+                threads = [threading.Thread(target=waits, args=(each,)) for each in operations * 4]
+                for thread in threads:
+                    thread.start()
+                part.close()
+                for thread in threads:
+                    thread.join(30)
+                assert {getattr(end, "name", end) for end in ends} == {"LH_ECANCELED"}, ends
+                assert len(ends) == 20 and all(each._handle is None for each in operations)
+                try:
+                    part.barrier()
+                    raise AssertionError("a closed group took a call")
+                except ValueError as error:
+                    assert str(error) == "group: closed", error
+            group.barrier().wait(30)
+            part.close()
+
+
 def awaits(rank, size, port):
     async def loop(group, queue):
         queue.attach()
@@ -253,6 +304,11 @@ def bounded(rank, size, port):
         return missing
 
 
+def alive(kind):
+    """The number of objects of a type."""
+    return sum(isinstance(each, kind) for each in gc.get_objects())
+
+
 class Groups(unittest.TestCase):
     def test_collectives_of_two(self):
         ranks.run(collectives, 2)
@@ -269,6 +325,9 @@ class Groups(unittest.TestCase):
     def test_a_dead_rank_is_named(self):
         ranks.run(dies, 3, dies=(2,))
 
+    def test_close_while_threads_wait(self):
+        ranks.run(closes_while_threads_wait, 2)
+
     def test_a_waiting_thread_blocks_no_other(self):
         ranks.run(waits_without_the_gil, 2)
 
@@ -280,12 +339,56 @@ class Groups(unittest.TestCase):
         self.assertEqual(missing[0], 0)
         self.assertGreater(missing[1], 0)  # 5 MiB at 5 % loss
 
+    def test_operations_without_a_waiter_are_freed(self):
+        with longhaul.Group(0, 1, device=DEVICE) as group:
+            for _ in range(20000):
+                group.barrier()
+            self.assertLess(alive(longhaul.group.Operation), 1000)
+
+    def test_a_queue_keeps_nothing_of_operations_without_a_waiter(self):
+        async def loop(group, queue):
+            queue.attach()
+            for i in range(5000):
+                group.barrier(queue=queue)
+                if i % 50 == 0:
+                    await asyncio.sleep(0)
+            await asyncio.sleep(0.1)
+            kept = [value for value in vars(queue).values() if isinstance(value, (dict, set, list))]
+            self.assertEqual([len(each) for each in kept], [0] * len(kept))
+            self.assertLess(len(group._pending), 1000)
+
+        with longhaul.Engine(device=DEVICE) as engine:
+            with longhaul.Group(0, 1, engine=engine) as group, longhaul.CompletionQueue(engine) as queue:
+                asyncio.run(loop(group, queue))
+
+    def test_an_operation_is_awaited_after_its_entry_was_polled(self):
+        async def loop(group, queue):
+            queue.attach()
+            operations = [group.barrier(queue=queue) for _ in range(100)]
+            while not all(operation.done for operation in operations):
+                await asyncio.sleep(0.001)
+            await asyncio.sleep(0.05)  # the loop polls the entries
+            for operation in operations:
+                await asyncio.wait_for(_awaited(operation), 10)
+            self.assertEqual(queue._futures, {})
+
+        with longhaul.Engine(device=DEVICE) as engine:
+            with longhaul.Group(0, 1, engine=engine) as group, longhaul.CompletionQueue(engine) as queue:
+                asyncio.run(loop(group, queue))
+
     def test_an_exchange_that_fails(self):
         def fails(mine):
             raise KeyError("the store is gone")
 
         with self.assertRaisesRegex(KeyError, "the store is gone"):
             longhaul.Group(0, 2, fails, device=DEVICE)
+
+
+def pair():
+    ends = [longhaul.Connection.open(device=DEVICE) for _ in range(2)]
+    for end, peer in (ends, ends[::-1]):
+        end.attach(peer.blob())
+    return ends
 
 
 class Connections(unittest.TestCase):
@@ -338,6 +441,72 @@ class Connections(unittest.TestCase):
         region.revoke()
         with self.assertRaisesRegex(longhaul.LonghaulError, "memory key"):
             self.client.write(region.key, b"late").wait(30)
+
+    def test_a_dropped_region_keeps_its_memory(self):
+        def exposed():
+            return self.server.expose(bytearray(1 << 16)).key
+
+        key, memory = exposed(), bytearray(16)
+        self.server.expose(memory)
+        gc.collect()
+        others = [bytearray(1 << 16) for _ in range(64)]
+        self.client.write(key, b"\xff" * (1 << 16)).wait(30)
+        self.assertFalse(any(any(other) for other in others))
+        with self.assertRaises(BufferError):
+            memory.extend(bytes(1 << 20))
+        self.server.close()
+        memory.extend(bytes(1 << 20))
+
+    def test_a_dropped_connection_closes(self):
+        client, server = pair()
+        receive = client.recv(bytearray(4))
+        server.recv(bytearray(4))
+        server.expose(bytearray(4))
+        del server
+        gc.collect()
+        with self.assertRaises(longhaul.LonghaulError):
+            receive.wait(30)
+        client.close()
+
+    def test_close_while_threads_wait(self):
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(1e-6)
+        self.addCleanup(sys.setswitchinterval, interval)
+        for _ in range(10):
+            (client, server), ends = pair(), []
+
+            def waits(request, ends=ends):
+                try:
+                    ends.append(request.wait(30))
+                except BaseException as error:
+                    ends.append(error)
+
+            requests = [server.recv(bytearray(4)) for _ in range(10)]
+            threads = [threading.Thread(target=waits, args=(request,)) for request in requests * 2]
+            threads += [threading.Thread(target=server.close) for _ in range(2)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(30)
+            client.close()
+            self.assertEqual({getattr(end, "name", end) for end in ends}, {"LH_ECLOSED"})
+            self.assertEqual(len(ends), 20)
+            self.assertTrue(all(request._handle is None for request in requests))
+
+    def test_requests_without_a_waiter_are_freed(self):
+        before = alive(longhaul.Request)
+        for i in range(20000):
+            receive = self.server.recv(bytearray(8))
+            self.client.send(b"x")
+            if i % 500 == 0:
+                receive.wait(30)
+        self.assertLess(alive(longhaul.Request) - before, 4000)
+        receive.wait(30)
+        end = time.monotonic() + 30
+        while len(self.client._pending) + len(self.server._pending) > 10 and time.monotonic() < end:
+            for connection in (self.client, self.server):
+                connection._sweep()
+        self.assertLessEqual(len(self.client._pending) + len(self.server._pending), 10)
 
     def test_a_closed_connection(self):
         pending = self.server.recv(bytearray(4))

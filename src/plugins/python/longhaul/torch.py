@@ -135,6 +135,13 @@ def _counts(sizes: Iterable[int]) -> Any:
     return ffi.new("size_t[]", list(sizes))
 
 
+def _check_types(given: torch.dtype, others: Iterable[torch.Tensor]) -> None:
+    """ValueError: a tensor has another type. The library gets addresses and sizes only."""
+    for other in others:
+        if other.dtype != given:
+            raise ValueError(f"tensors of {given} and {other.dtype}: expected equal types (convert one)")
+
+
 def _one(tensors: Tensors) -> torch.Tensor:
     if len(tensors) != 1:
         raise ValueError(f"{len(tensors)} tensors: invalid number (1; one process has one device)")
@@ -165,8 +172,7 @@ def _planned(tensor: torch.Tensor, reduce_op: Any) -> _Plan:
     kind = tensor.dtype
     if op == _KIND.PREMUL_SUM:
         factor = reduce_op.__getstate__()[1]
-        plan = _planned(tensor * factor if kind.is_floating_point else (tensor * factor).to(kind), _KIND.SUM)
-        return plan
+        return _planned((tensor * factor).to(kind), _KIND.SUM)  # a factor may be a tensor of a wider type
     if kind is torch.uint8 and op == _KIND.AVG:  # its sum would wrap around
         return dataclasses.replace(_planned(tensor.to(torch.int32), op), back=lambda t: t.to(kind))
     if kind in _ELEMENTS and op in _REDUCTIONS:
@@ -397,6 +403,7 @@ class ProcessGroupLonghaul(_Base):
         op = getattr(opts, "reduceOp", _KIND.SUM)
         if len(tensors) == 1:
             return self.allreduce(tensors, opts)
+        _check_types(tensors[0].dtype, tensors)
         return self._allreduce(
             _joined(tensors), op, opts, list(tensors), lambda result: _split_into(tensors, result)
         )
@@ -471,6 +478,7 @@ class ProcessGroupLonghaul(_Base):
 
     def _reduce_scatter(self, output: Tensors, given: torch.Tensor, op: Any, opts: Any) -> Work:
         """given: the parts of all ranks, contiguous, of equal size; a part fills the tensors of `output`."""
+        _check_types(given.dtype, output)
         count = sum(tensor.numel() for tensor in output)
         if given.numel() != count * self._size:
             raise ValueError(f"input of {given.numel()} elements: expected {self._size} * {count}")
@@ -488,7 +496,7 @@ class ProcessGroupLonghaul(_Base):
                 lambda: _split_into(output, _folded(crossed, plan)),
             )
         direct = plan.back is None and len(output) == 1 and output[0].is_contiguous()
-        direct = direct and output[0].device.type == "cpu"
+        direct = direct and output[0].device.type == "cpu" and output[0].dtype == plan.given.dtype
         result = output[0] if direct else torch.empty_like(plan.given[0])
         return self._run(
             lib.lh_reduce_scatter,
@@ -508,6 +516,7 @@ class ProcessGroupLonghaul(_Base):
         sizes = {tensor.numel() for tensor in inputs[0]}
         if len(sizes) != 1:
             raise NotImplementedError(f"parts of {sorted(sizes)} elements: parts of one size only (pad them)")
+        _check_types(inputs[0][0].dtype, inputs[0])
         return self._reduce_scatter([_one(outputs)], _joined(inputs[0]), op, opts)
 
     def reduce_scatter_single(self, output: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Work:
@@ -518,6 +527,7 @@ class ProcessGroupLonghaul(_Base):
 
     def reduce_scatter_single_coalesced(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Work:
         op = getattr(opts, "reduceOp", _KIND.SUM)
+        _check_types(inputs[0].dtype, inputs)
         parts = torch.cat([_contiguous(each).reshape(self._size, -1) for each in inputs], 1)
         return self._reduce_scatter(outputs, parts.reshape(-1), op, opts)
 
@@ -559,6 +569,7 @@ class ProcessGroupLonghaul(_Base):
                 f"outputs of {[[p.numel() for p in each] for each in outputs]} elements: expected one list "
                 f"of {self._size} tensors of {given.numel()} (tensors of different sizes: pad them)"
             )
+        _check_types(given.dtype, parts)
         into = given.new_empty(self._size * given.numel())
         return self._allgather(given, into, opts, list(parts), lambda: _split_into(parts, into))
 
@@ -572,6 +583,11 @@ class ProcessGroupLonghaul(_Base):
         """outputs[rank][i] gets inputs[i] of the rank."""
         if len(outputs) != self._size or any(len(each) != len(inputs) for each in outputs):
             raise ValueError(f"outputs: expected {self._size} lists of {len(inputs)} tensors")
+        for i, each in enumerate(inputs):
+            _check_types(each.dtype, (tensors[i] for tensors in outputs))
+            sizes = {each.numel(), *(tensors[i].numel() for tensors in outputs)}
+            if len(sizes) != 1:
+                raise ValueError(f"tensors {i} of {sorted(sizes)} elements: expected one size (pad them)")
         given = torch.cat([_bytes(each) for each in inputs])
         into = given.new_empty((self._size, given.numel()))
 
@@ -597,6 +613,7 @@ class ProcessGroupLonghaul(_Base):
         parts = list(outputs[0]) if root else []
         if root and (len(parts) != self._size or any(p.numel() != given.numel() for p in parts)):
             raise ValueError(f"outputs: expected {self._size} tensors of {given.numel()} elements")
+        _check_types(given.dtype, parts)
         if not given.numel():
             return self._done(parts)
         into = given.new_empty(self._size * given.numel()) if root else None
@@ -622,8 +639,9 @@ class ProcessGroupLonghaul(_Base):
         if root:
             if len(inputs) != 1 or len(inputs[0]) != self._size:
                 raise ValueError(f"inputs: expected one list of {self._size} tensors")
+            _check_types(output.dtype, inputs[0])
             given = _joined(inputs[0])
-            if _size(given) != self._size * _size(staged):
+            if any(each.numel() != staged.numel() for each in inputs[0]):
                 raise ValueError(f"inputs: expected {self._size} tensors of {staged.numel()} elements")
         if not staged.numel():
             return self._done([output])
@@ -666,6 +684,7 @@ class ProcessGroupLonghaul(_Base):
         opts: Any = None,
     ) -> Work:
         """Splits are rows, one number a rank; none: equal parts."""
+        _check_types(given.dtype, [output])
         staged, data = _contiguous(output), _contiguous(given)
         finish = _copy_back(output, staged)
         if not output_splits and not input_splits:

@@ -108,6 +108,34 @@ def premultiplied(rank, size, port):
     dist.destroy_process_group()
 
 
+def mixed_types(rank, size, port):
+    """Outputs of another type than the input: refused, and nothing is written behind them."""
+    enter(rank, size, port)
+    pool = torch.zeros(4000, dtype=torch.uint8)
+    small, wide = pool[:2000].view(torch.bfloat16), torch.ones(1000 * size)
+    parts = [small[:500], small[500:]]
+    group = dist.distributed_c10d._get_default_group()
+    for call in (
+        lambda: dist.reduce_scatter_tensor(small, wide),
+        lambda: dist.reduce_scatter(small, list(wide.chunk(size))),
+        lambda: group.reduce_scatter_tensor_coalesced(parts, [torch.ones(500 * size)] * 2).wait(),
+        lambda: dist.all_gather_into_tensor(small, torch.ones(1000 // size)),
+        lambda: dist.all_gather([torch.zeros(10), small[:10]], torch.ones(10)),
+        lambda: group.allgather_coalesced([[parts[0]]] * size, [torch.ones(500)]).wait(),
+        lambda: group.alltoall_base(small, torch.ones(1000), [], [], dist.AllToAllOptions()).wait(),
+        lambda: group.allreduce_coalesced([torch.ones(3), torch.ones(3, dtype=torch.int64)]).wait(),
+    ):
+        try:
+            call()
+            raise AssertionError("tensors of two types were accepted")
+        except (ValueError, RuntimeError) as error:  # torch checks some of them itself
+            assert "type" in str(error) or "bfloat16" in str(error), error
+    half = dist._make_nccl_premul_sum(torch.tensor([0.5]))  # a product of two types
+    dist.reduce_scatter_tensor(small, wide.to(torch.bfloat16), half)
+    assert (small == 0.5 * size).all() and not pool[2000:].any()
+    dist.destroy_process_group()
+
+
 def copies_of(group, dtype, rank, size):
     """Every collective that copies, for tensors of a type; returns all results."""
     found = []
@@ -587,6 +615,9 @@ class Torch(unittest.TestCase):
 
     def test_premultiplied_sums(self):
         ranks.run(premultiplied, 2)
+
+    def test_tensors_of_two_types(self):
+        ranks.run(mixed_types, 2)
 
     def test_copies_are_those_of_gloo(self):
         for size in (2, 3):

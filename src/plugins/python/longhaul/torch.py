@@ -32,7 +32,17 @@ import torch.distributed as dist
 from longhaul._native import Canceled, LonghaulError, check, failure, ffi, lib, nanoseconds, text
 from longhaul._torch_bounded import BoundedHook, BoundedStep, reliability_of
 from longhaul._torch_messages import Messages
-from longhaul._torch_works import Exchange, Finish, Work, enter, finish_work, groups, leave, own_device
+from longhaul._torch_works import (
+    Exchange,
+    Finish,
+    Work,
+    callers,
+    enter,
+    finish_work,
+    groups,
+    leave,
+    own_device,
+)
 from longhaul.group import Group
 
 __all__ = ["BoundedHook", "BoundedStep", "Options", "ProcessGroupLonghaul", "bounded_hook", "register"]
@@ -218,6 +228,8 @@ class ProcessGroupLonghaul(_Base):
         self._mail: Messages | None = None
         self._mail_lock = threading.Lock()
         self._closed: LonghaulError | None = None
+        self._canceled = False
+        self._gone = threading.Event()
         exchange = Exchange(store, rank, size)
         self._endpoint = enter(own_device(exchange, store))
         try:
@@ -270,42 +282,58 @@ class ProcessGroupLonghaul(_Base):
 
     def abort(self) -> None:
         """Ends pending operations with Canceled, here and at the ranks that take part, and closes the group.
+
+        Callbacks of their futures may still run after it.
         """
         self._close(True)
 
     def shutdown(self) -> None:
-        """Waits for pending operations, which their timeouts bound, and closes the group."""
+        """Waits for pending operations, which their timeouts bound, and for callbacks of their futures, and
+        closes the group.
+        """
         self._close(False)
 
     def _close(self, cancel: bool) -> None:
-        if self._closed is not None or os.getpid() != self._process:
+        if os.getpid() != self._process:
             return
+        in_callback = callers.runs_here()  # of a future, whose work ends after it
         with self._start_lock:
-            self._closed = Canceled(lib.LH_ECANCELED, "process group: closed (create another)")
-            pending = list(self._pending.items())
+            first = self._closed is None
+            if first:
+                self._closed = Canceled(lib.LH_ECANCELED, "process group: closed (create another)")
             if cancel:
-                for handle in [*self._waited, *(handle for _, handle in pending)]:
+                self._canceled = True
+                for handle in [*self._waited, *self._pending.values()]:
                     if handle is not None:
                         lib.lh_collective_cancel(handle)
-        works = [work for work, _ in pending]
-        if self._endpoint.serves_here():  # a callback of a future: that thread ends what is waited for
-            threading.Thread(target=self._end_close, args=(works,), name="longhaul-close").start()
-        else:
-            self._end_close(works)
+                self._idle.notify_all()  # another thread may wait in shutdown()
+        if first:
+            self._end_close(in_callback)
+        elif not in_callback:
+            self._gone.wait()
 
-    def _end_close(self, works: list[Work]) -> None:
-        assert self._closed is not None
-        with self._start_lock:
-            while self._waited:  # by another thread; each operation has a deadline
-                self._idle.wait()
-        for work in works:
-            assert work._ended is not None
-            work._ended.wait()
-        if self._mail is not None:
-            self._mail.close(self._closed)
-        self._group.close()
-        groups.discard(self)
-        leave(self._endpoint)
+    def _end_close(self, in_callback: bool) -> None:
+        try:
+            with self._start_lock:
+                while self._is_busy(in_callback):  # each operation has a deadline
+                    self._idle.wait()
+            with self._mail_lock:
+                if self._mail is not None:
+                    assert self._closed is not None
+                    self._mail.close(self._closed)
+            self._group.close()
+        finally:
+            groups.discard(self)
+            try:
+                leave(self._endpoint)
+            finally:
+                self._gone.set()
+
+    def _is_busy(self, in_callback: bool) -> bool:
+        """Whether operations of the library are pending; for shutdown(), also whether works are."""
+        if self._waited or any(handle is not None for handle in self._pending.values()):
+            return True
+        return bool(self._pending) and not self._canceled and not in_callback
 
     # ---- one operation of the library ----------------------------------------------------------------------
 
@@ -356,7 +384,7 @@ class ProcessGroupLonghaul(_Base):
             self._waited.discard(handle)
             lib.lh_collective_free(handle)
             if self._closed is not None:
-                self._idle.notify()
+                self._idle.notify_all()
         if result.error:
             raise _result_error(result)
         work.missing_bytes = result.missing_bytes
@@ -373,10 +401,17 @@ class ProcessGroupLonghaul(_Base):
             lib.lh_collective_wait(handle, lib.LH_TIME_NEVER, result)
             lib.lh_collective_free(handle)
             self._pending[work] = None
+            work._error = error = _result_error(result) if result.error else None
+            if self._closed is not None:
+                self._idle.notify_all()
         work.missing_bytes = result.missing_bytes
-        finish_work(work, _result_error(result) if result.error else None, finish)
+        finish_work(work, error, finish, lambda: self._forget(work))
+
+    def _forget(self, work: Work) -> None:
         with self._start_lock:
             del self._pending[work]
+            if self._closed is not None:
+                self._idle.notify_all()
 
     def _done(self, outputs: list[torch.Tensor], finish: Finish | None = None) -> Work:
         """Work without an operation: all ranks have no elements."""
@@ -730,19 +765,20 @@ class ProcessGroupLonghaul(_Base):
     # ---- messages ------------------------------------------------------------------------------------------
 
     def _messages(self) -> Messages:
+        """The caller holds _mail_lock, with which _end_close() closes it, until the message has started."""
         if self._closed is not None:
             raise self._closed
-        with self._mail_lock:
-            if self._mail is None:
-                settings = {k: v for k, v in self._options.settings.items() if k.startswith("peer_timeout")}
-                settings.update(self._options.attr or {})
-                self._mail = Messages(self._group, self._store, self._endpoint, settings)
-            return self._mail
+        if self._mail is None:
+            settings = {k: v for k, v in self._options.settings.items() if k.startswith("peer_timeout")}
+            settings.update(self._options.attr or {})
+            self._mail = Messages(self._group, self._store, self._endpoint, settings)
+        return self._mail
 
     def send(self, tensors: Tensors, rank: int, tag: int = 0) -> Work:
         tensor = _one(tensors)
         work = Work([tensor], True)
-        self._messages().send(_contiguous(tensor), rank, tag, work, self._timeout_ns / 1e9)
+        with self._mail_lock:
+            self._messages().send(_contiguous(tensor), rank, tag, work, self._timeout_ns / 1e9)
         return work
 
     def recv(self, tensors: Tensors, rank: int, tag: int = 0) -> Work:
@@ -755,7 +791,8 @@ class ProcessGroupLonghaul(_Base):
         staged = _contiguous(tensor)
         work = Work([tensor], True)
         finish = _copy_back(tensor, staged)
-        self._messages().recv(staged, rank, tag, work, self._timeout_ns / 1e9, finish)
+        with self._mail_lock:
+            self._messages().recv(staged, rank, tag, work, self._timeout_ns / 1e9, finish)
         return work
 
 

@@ -390,6 +390,120 @@ def callbacks(rank, size, port):
     dist.destroy_process_group()
 
 
+def waits_in_callbacks(rank, size, port):
+    """A callback waits for works that start later, and for messages; abort() does not wait for callbacks."""
+    enter(rank, size, port, seconds=20)
+    group = dist.new_group()
+
+    def inner(value):
+        return dist.all_reduce(value, async_op=True).get_future()
+
+    work = dist.all_reduce(torch.ones(10), async_op=True)
+    nested = work.get_future().then(
+        lambda first: inner(first.value()[0]).then(lambda second: inner(second.value()[0]).wait()[0]).wait()
+    )
+    assert nested.wait().tolist() == [float(size**3)] * 10
+    into = torch.zeros(3)
+    received = dist.irecv(into, 1 - rank).get_future()
+    waited = received.then(lambda _: inner(into.clone()).wait()[0])
+    dist.send(torch.ones(3), 1 - rank)
+    assert waited.wait().tolist() == [float(size)] * 3
+    free, inside = threading.Event(), threading.Event()
+    blocked = dist.all_reduce(torch.ones(10), group=group, async_op=True)
+    here = threading.current_thread()  # runs it if the work has ended
+
+    def wait(_):
+        inside.set()
+        return threading.current_thread() is here or free.wait(30)
+
+    blocked.get_future().then(wait)
+    assert inside.wait(30)
+    began = time.monotonic()
+    group.abort()
+    assert time.monotonic() - began < 10
+    free.set()
+    blocked.wait()
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def power(rank, size, port, backend, steps):
+    """Losses under a hook of torch whose callbacks wait for all-reduces."""
+    enter(rank, size, port, backend, 30)
+    from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
+
+    torch.manual_seed(1)
+    model = torch.nn.Sequential(torch.nn.Linear(20, 300), torch.nn.ReLU(), torch.nn.Linear(300, 2))
+    model = torch.nn.parallel.DistributedDataParallel(model, bucket_cap_mb=0.01)
+    state = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=2, start_powerSGD_iter=3)
+    model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    generator = torch.Generator().manual_seed(10 + rank)
+    losses = []
+    for _ in range(steps):
+        data = torch.randn(32, 20, generator=generator)
+        loss = torch.nn.functional.cross_entropy(model(data), (data.sum(1) > 0).long())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    del model
+    dist.destroy_process_group()
+    return losses
+
+
+class SlowStore:
+    def __init__(self, store):
+        self.store = store
+
+    def clone(self):
+        time.sleep(0.5)
+        return self.store.clone()
+
+
+def closed_by_two(rank, size, port):
+    """Two threads close a group; one closes it while the other makes the connections of messages."""
+    enter(rank, size, port)
+    users = [endpoint.users for endpoint in works.endpoints.values()]
+    for closes in ("abort", "shutdown"):
+        group = dist.new_group()
+        failed = []
+
+        def close(group=group, closes=closes, failed=failed):
+            try:
+                getattr(group, closes)()
+            except BaseException as error:
+                failed.append(repr(error))
+
+        closers = [threading.Thread(target=close, daemon=True) for _ in range(2)]
+        with group._start_lock:
+            for closer in closers:
+                closer.start()
+            time.sleep(0.05)
+        for closer in closers:
+            closer.join(20)
+        assert not failed and not any(closer.is_alive() for closer in closers), failed
+        assert [endpoint.users for endpoint in works.endpoints.values()] == users
+    group = dist.new_group()
+    group._store = SlowStore(group._store)
+    results = []
+
+    def receive():
+        try:
+            group.recv_anysource([torch.zeros(3)], 0).wait()
+        except longhaul.LonghaulError as error:
+            results.append(error)
+
+    receiver = threading.Thread(target=receive, daemon=True)
+    receiver.start()
+    time.sleep(0.2)
+    group.abort()
+    receiver.join(20)
+    assert len(results) == 1 and isinstance(results[0], longhaul.Canceled), results
+    dist.barrier()
+    close_all()
+
+
 def bounded(rank, size, port, link, steps):
     """Losses of a small model whose gradients may miss data; what they missed; how far replicas drifted."""
     enter(rank, size, port)
@@ -581,6 +695,17 @@ print("done")
 class Torch(unittest.TestCase):
     def test_callbacks(self):
         ranks.run(callbacks, 2)
+
+    def test_callbacks_that_wait(self):
+        ranks.run(waits_in_callbacks, 2)
+
+    def test_power_sgd_is_that_of_gloo(self):
+        for one, other in zip(ranks.run(power, 2, "longhaul", 30), ranks.run(power, 2, "gloo", 30)):
+            self.assertTrue(all(abs(a - b) < 1e-3 for a, b in zip(one, other)), (one, other))
+            self.assertLess(one[-1], one[0])
+
+    def test_a_group_that_two_threads_close(self):
+        ranks.run(closed_by_two, 2)
 
     def test_bounded_gradients(self):
         steps = 60

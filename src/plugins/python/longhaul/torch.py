@@ -205,6 +205,10 @@ def _planned(tensor: torch.Tensor, reduce_op: Any) -> _Plan:
     raise NotImplementedError(f"{op} of {kind}: not supported (convert the tensor, for example to float32)")
 
 
+_SLICE_NS = 200_000_000  # of a wait, after which Python handles signals
+_CANCEL_NS = 5_000_000_000  # until an operation that was canceled ends
+
+
 # ---- the group ---------------------------------------------------------------------------------------------
 
 
@@ -224,6 +228,7 @@ class ProcessGroupLonghaul(_Base):
         self._start_lock = threading.Lock()
         self._idle = threading.Condition(self._start_lock)
         self._waited: set[Any] = set()  # handles of operations for which a caller waits in the library
+        self._kept: list[Any] = []  # memory of interrupted operations that did not end in time
         self._pending: dict[Work, Any] = {}  # handle; None: it is freed, the work has yet to end
         self._mail: Messages | None = None
         self._mail_lock = threading.Lock()
@@ -378,13 +383,7 @@ class ProcessGroupLonghaul(_Base):
         if not waits:
             self._endpoint.wake()
             return work
-        result = ffi.new("struct lh_collective_result *")
-        check(lib.lh_collective_wait(handle, lib.LH_TIME_NEVER, result))
-        with self._start_lock:
-            self._waited.discard(handle)
-            lib.lh_collective_free(handle)
-            if self._closed is not None:
-                self._idle.notify_all()
+        result = self._waited_for(handle, keep)
         if result.error:
             raise _result_error(result)
         work.missing_bytes = result.missing_bytes
@@ -392,6 +391,28 @@ class ProcessGroupLonghaul(_Base):
             with torch.no_grad():
                 finish()
         return work
+
+    def _waited_for(self, handle: Any, keep: Any) -> Any:
+        """The result of an operation, which is freed. A signal's handler runs soon; an exception of it, such as
+        KeyboardInterrupt, cancels the operation.
+        """
+        result, ended = ffi.new("struct lh_collective_result *"), False
+        try:
+            while not ended:
+                code = lib.lh_collective_wait(handle, _SLICE_NS, result)
+                ended = code != -lib.LH_ETIMEDOUT
+            check(code)
+            return result
+        finally:
+            if not ended:
+                lib.lh_collective_cancel(handle)
+                if lib.lh_collective_wait(handle, _CANCEL_NS, result) == -lib.LH_ETIMEDOUT:
+                    self._kept.append(keep)  # the library may still use it
+            with self._start_lock:
+                self._waited.discard(handle)
+                lib.lh_collective_free(handle)
+                if self._closed is not None:
+                    self._idle.notify_all()
 
     def _on_done(self, work: Work, keep: Any, finish: Finish | None) -> None:
         """In the thread of the endpoint: the operation has ended."""

@@ -692,6 +692,44 @@ print("done")
 """
 
 
+INTERRUPTED = """
+import datetime, os, signal, threading, time, torch, torch.distributed as dist
+import longhaul.torch
+dist.init_process_group("longhaul", timeout=datetime.timedelta(seconds=50))
+dist.barrier()
+if dist.get_rank() == 0:
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    began = time.monotonic()
+    try:
+        dist.all_reduce(torch.ones(1000))
+    except KeyboardInterrupt:
+        assert time.monotonic() - began < 10
+        print("interrupted", flush=True)
+else:
+    time.sleep(1.5)
+print("done", flush=True)
+"""
+
+
+def run_script(script, size=2):
+    """(exit status, output) of each rank."""
+    environment = {
+        **os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(ranks.free_port()),
+        "WORLD_SIZE": str(size),
+    }  # fmt: skip
+    children = [
+        subprocess.Popen([sys.executable, "-c", script], env={**environment, "RANK": str(rank)}, text=True,
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        for rank in range(size)
+    ]  # fmt: skip
+    try:
+        outputs = [child.communicate(timeout=40)[0] for child in children]
+    finally:
+        for child in children:
+            child.kill()
+    return [(child.returncode, output) for child, output in zip(children, outputs)]
+
+
 class Torch(unittest.TestCase):
     def test_callbacks(self):
         ranks.run(callbacks, 2)
@@ -782,17 +820,16 @@ class Torch(unittest.TestCase):
         ranks.run(late, 2)
 
     def test_exit_without_destroy(self):
-        port = str(ranks.free_port())
-        environment = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2"}
-        children = [
-            subprocess.Popen([sys.executable, "-c", EXITS], env={**environment, "RANK": str(rank)}, text=True,
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-            for rank in range(2)
-        ]  # fmt: skip
-        for child in children:
-            output = child.communicate(timeout=60)[0]
-            self.assertEqual(child.returncode, 0, output)
+        for status, output in run_script(EXITS):
+            self.assertEqual(status, 0, output)
             self.assertIn("done", output)
+
+    def test_an_interrupted_call(self):
+        results = run_script(INTERRUPTED)
+        for status, output in results:
+            self.assertEqual(status, 0, output)
+            self.assertIn("done", output)
+        self.assertIn("interrupted", results[0][1])
 
     def test_options(self):
         with self.assertRaisesRegex(TypeError, "expected longhaul.torch.Options"):

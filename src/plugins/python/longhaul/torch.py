@@ -28,6 +28,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import PrefixStore
 
 from longhaul._native import Canceled, LonghaulError, check, failure, ffi, lib, nanoseconds, text
 from longhaul._torch_bounded import BoundedHook, BoundedStep, reliability_of
@@ -222,7 +223,10 @@ class ProcessGroupLonghaul(_Base):
         self, store: Any, rank: int, size: int, timeout: datetime.timedelta, options: Options | None = None
     ) -> None:
         super().__init__(rank, size)
-        self._store, self._rank, self._size, self._options = store, rank, size, options or Options()
+        self._rank, self._size, self._options = rank, size, options or Options()
+        # A store keeps the keys of groups that are gone. All ranks create the groups of a store in one order.
+        generation = store.add(f"longhaul/generation/{rank}", 1)
+        self._store = store = PrefixStore(f"longhaul/{generation}", store)
         self._names = {"name": "", "desc": ""}
         self._process = os.getpid()
         self._start_lock = threading.Lock()
@@ -393,7 +397,7 @@ class ProcessGroupLonghaul(_Base):
         return work
 
     def _waited_for(self, handle: Any, keep: Any) -> Any:
-        """The result of an operation, which is freed. A signal's handler runs soon; an exception of it, such as
+        """The result of an operation, which is freed. A signal's handler runs soon; its exception, such as
         KeyboardInterrupt, cancels the operation.
         """
         result, ended = ffi.new("struct lh_collective_result *"), False

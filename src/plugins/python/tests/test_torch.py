@@ -670,6 +670,29 @@ def late(rank, size, port):
     dist.destroy_process_group()
 
 
+def again(rank, size, port):
+    """Groups over one store, one after the other."""
+    torch.set_num_threads(1)
+    store = dist.TCPStore("127.0.0.1", port, size, is_master=rank == 0, wait_for_workers=False)
+    for number in range(3):
+        dist.init_process_group(
+            "longhaul", store=store, rank=rank, world_size=size, timeout=datetime.timedelta(seconds=10)
+        )
+        dist.all_reduce(tensor := torch.ones(3))
+        assert tensor[0] == size
+        work = dist.isend(torch.full((3,), float(number)), 1 - rank)
+        dist.recv(into := torch.zeros(3), 1 - rank)
+        work.wait()
+        assert into[0] == number
+        close_all()
+    store.set(f"over/{rank}", b"1")
+    store.wait(["over/0", "over/1"])
+    if rank:
+        store.set("left", b"1")
+    else:
+        store.wait(["left"])
+
+
 def alone(rank, size, port):
     dist.init_process_group("longhaul", store=dist.HashStore(), rank=0, world_size=1)
     dist.all_reduce(tensor := torch.ones(3))
@@ -830,6 +853,9 @@ class Torch(unittest.TestCase):
             self.assertEqual(status, 0, output)
             self.assertIn("done", output)
         self.assertIn("interrupted", results[0][1])
+
+    def test_groups_over_one_store(self):
+        ranks.run(again, 2)
 
     def test_options(self):
         with self.assertRaisesRegex(TypeError, "expected longhaul.torch.Options"):

@@ -883,7 +883,8 @@ def bounded_hook(
 
     deadline: seconds from the all-reduce of a bucket; "auto": learned from earlier ones; None: none, an
     all-reduce ends when no more data is expected. code: parity, "mds,k=32,m=2". ranks: as of new_group(), of
-    which the hook makes one. options: of this group; with a `site`, only paths to other sites are bounded.
+    which the hook makes one; at other ranks, the hook raises ValueError when it is used. options: of this
+    group; with a `site`, only paths to other sites are bounded.
 
     Gradients are encoded (Hadamard): lost data are spread over a tensor, and a sum that lacks contributions
     is scaled. Where data is missing, ranks may get different averages, and replicas drift apart: average the

@@ -535,6 +535,70 @@ def bounded(rank, size, port, link, steps):
     return losses, missing, drift.item()
 
 
+class Bucket:
+    """A bucket of DDP: its place among `count` of a backward pass."""
+
+    def __init__(self, tensor, place, count):
+        self.buffer, self.index, self.is_last = (lambda: tensor), (lambda: place), (lambda: place == count - 1)
+
+
+class LateGroup(dist.ProcessGroup):
+    """All-reduces end when the test says so."""
+
+    def __init__(self):
+        super().__init__(0, 1)
+        self.works = []
+
+    def allreduce(self, tensors, options):
+        work = works.Work(tensors, True)
+        work.missing_bytes = 10 ** len(self.works)
+        self.works.append(work)
+        return work
+
+
+def buckets(rank, size, port):
+    """Buckets that end in another order than they begin, or fail, count for their own backward pass."""
+    group = LateGroup()
+    hook = longhaul.torch.BoundedHook(group)
+    tensors = [torch.ones(n) for n in (1000, 100, 1)]
+    futures = [hook(None, Bucket(tensor, i, 3)) for i, tensor in enumerate(tensors)]
+    futures += [hook(None, Bucket(tensor, i, 3)) for i, tensor in enumerate(tensors)]
+    failure = longhaul.LonghaulError(1, "failed")
+    for i in (2, 5, 3, 0):
+        group.works[i]._end()
+    group.works[4]._end(failure)
+    group.works[1]._end()
+    for i in (0, 1, 2, 3, 5):
+        futures[i].wait()
+    try:
+        futures[4].wait()
+        raise AssertionError("the failure of a bucket is lost")
+    except RuntimeError as error:
+        assert "failed" in str(error), error
+    steps = sorted(hook.steps, key=lambda step: step.failed_buckets)
+    assert [(s.bytes, s.missing_bytes, s.failed_buckets) for s in steps] == [
+        (4404, 111, 0), (4004, 101000, 1)
+    ], steps  # fmt: skip
+    enter(rank, size, port)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 400000, bias=False), torch.nn.Linear(400000, 4))
+    model = torch.nn.parallel.DistributedDataParallel(model, bucket_cap_mb=1)
+    hook = longhaul.torch.bounded_hook(deadline=5.0)
+    model.register_comm_hook(None, hook)
+    for _ in range(3):
+        model(torch.ones(2, 4)).sum().backward()
+    total = sum(4 * each.numel() for each in model.parameters())
+    assert [step.bytes for step in hook.steps] == [total] * 3, hook.steps
+    outside = longhaul.torch.bounded_hook(ranks=[0])
+    if rank:
+        try:
+            outside(None, Bucket(torch.ones(3), 0, 1))
+            raise AssertionError("a rank that is no member used the hook")
+        except ValueError as error:
+            assert "not among" in str(error), error
+    dist.barrier()
+    dist.destroy_process_group()
+
+
 def sharded(rank, size, port, backend, steps):
     """Losses of a model under FSDP2."""
     enter(rank, size, port, backend)
@@ -783,6 +847,9 @@ class Torch(unittest.TestCase):
         for invalid in ("soon", 0, -1.0):
             with self.assertRaisesRegex(ValueError, "deadline"):
                 longhaul.torch.bounded_hook(invalid)
+
+    def test_bounded_gradients_in_buckets(self):
+        ranks.run(buckets, 2)
 
     def test_reductions_of_every_type(self):
         refused = ranks.run(reductions, 2)[0]

@@ -119,13 +119,14 @@ _states = threading.Lock()  # of works: their futures and their ends
 class Work(dist.Work):
     """An operation: pending until _end(). Its future completes by itself, whether or not anything refers to
     the work. missing_bytes: of an operation that has ended, what a group with the reliability `bounded` did
-    without.
+    without. group: which started it.
     """
 
     missing_bytes = 0
 
-    def __init__(self, outputs: list[torch.Tensor], pending: bool) -> None:
+    def __init__(self, outputs: list[torch.Tensor], pending: bool, group: Any = None) -> None:
         super().__init__()
+        self.group = group
         self._outputs = outputs
         self._error: BaseException | None = None
         self._on_error: Callable[[BaseException], None] | None = None

@@ -365,7 +365,7 @@ class ProcessGroupLonghaul(_Base):
         library.
         """
         waits = not getattr(opts, "asyncOp", True)
-        work = Work(outputs, not waits)
+        work = Work(outputs, not waits, self)
         with self._start_lock:
             if self._closed is not None:
                 raise self._closed
@@ -443,7 +443,7 @@ class ProcessGroupLonghaul(_Base):
         if finish is not None:
             with torch.no_grad():
                 finish()
-        return Work(outputs, False)
+        return Work(outputs, False, self)
 
     # ---- reductions ----------------------------------------------------------------------------------------
 
@@ -801,7 +801,7 @@ class ProcessGroupLonghaul(_Base):
 
     def send(self, tensors: Tensors, rank: int, tag: int = 0) -> Work:
         tensor = _one(tensors)
-        work = Work([tensor], True)
+        work = Work([tensor], True, self)
         with self._mail_lock:
             self._messages().send(_contiguous(tensor), rank, tag, work, self._timeout_ns / 1e9)
         return work
@@ -814,7 +814,7 @@ class ProcessGroupLonghaul(_Base):
 
     def _recv(self, tensor: torch.Tensor, rank: int | None, tag: int) -> Work:
         staged = _contiguous(tensor)
-        work = Work([tensor], True)
+        work = Work([tensor], True, self)
         finish = _copy_back(tensor, staged)
         with self._mail_lock:
             self._messages().recv(staged, rank, tag, work, self._timeout_ns / 1e9, finish)

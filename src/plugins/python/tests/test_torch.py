@@ -539,7 +539,8 @@ class Bucket:
     """A bucket of DDP: its place among `count` of a backward pass."""
 
     def __init__(self, tensor, place, count):
-        self.buffer, self.index, self.is_last = (lambda: tensor), (lambda: place), (lambda: place == count - 1)
+        self.buffer, self.index = (lambda: tensor), (lambda: place)
+        self.is_last = lambda: place == count - 1
 
 
 class LateGroup(dist.ProcessGroup):

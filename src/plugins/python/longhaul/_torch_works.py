@@ -331,6 +331,21 @@ def leave(endpoint: Endpoint) -> None:
     endpoint.close()
 
 
+_inherited: list[Any] = []  # by a child of fork(): it has no threads that would serve or end them
+
+
+def _after_fork() -> None:
+    global _lock, _states
+    _inherited.extend((*endpoints.values(), *groups))
+    endpoints.clear()
+    groups.clear()
+    _lock, _states = threading.Lock(), threading.Lock()  # a thread of the parent may have held them
+    Callers.__init__(callers)
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
 @atexit.register
 def _end_all() -> None:
     for group in list(groups):

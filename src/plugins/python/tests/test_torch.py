@@ -758,6 +758,33 @@ def again(rank, size, port):
         store.wait(["left"])
 
 
+def forked(rank, size, port):
+    """A child of a process with a group makes a group of its own, on an engine of its own."""
+    dist.init_process_group("longhaul", store=dist.HashStore(), rank=0, world_size=1)
+    dist.all_reduce(torch.ones(3), async_op=True).wait()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            assert not works.groups and not works.endpoints
+            group = longhaul.torch.ProcessGroupLonghaul(dist.HashStore(), 0, 1, datetime.timedelta(seconds=9))
+            work = group.allreduce([torch.ones(3)])
+            work.get_future().wait()
+            work.wait()
+            group.shutdown()
+            status = 0
+        finally:
+            os._exit(status)
+    end = time.monotonic() + 30
+    while (done := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < end:
+        time.sleep(0.01)
+    if done == (0, 0):
+        os.kill(child, 9)
+    assert done == (child, 0), done
+    dist.all_reduce(torch.ones(3))
+    close_all()
+
+
 def alone(rank, size, port):
     dist.init_process_group("longhaul", store=dist.HashStore(), rank=0, world_size=1)
     dist.all_reduce(tensor := torch.ones(3))
@@ -924,6 +951,9 @@ class Torch(unittest.TestCase):
 
     def test_groups_over_one_store(self):
         ranks.run(again, 2)
+
+    def test_a_child_of_fork(self):
+        ranks.run(forked, 1)
 
     def test_options(self):
         with self.assertRaisesRegex(TypeError, "expected longhaul.torch.Options"):

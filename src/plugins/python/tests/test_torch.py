@@ -845,6 +845,16 @@ def run_script(script, size=2):
     return [(child.returncode, output) for child, output in zip(children, outputs)]
 
 
+BROKEN = """
+import os, warnings
+os.environ["LONGHAUL_LIBRARY"] = "/nowhere"
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    import torch
+assert any("without the backend longhaul" in str(each.message) for each in caught), caught
+"""
+
+
 class Torch(unittest.TestCase):
     def test_callbacks(self):
         ranks.run(callbacks, 2)
@@ -954,6 +964,10 @@ class Torch(unittest.TestCase):
 
     def test_a_child_of_fork(self):
         ranks.run(forked, 1)
+
+    def test_torch_without_the_library(self):
+        for status, output in run_script(BROKEN, 1):
+            self.assertEqual(status, 0, output)
 
     def test_options(self):
         with self.assertRaisesRegex(TypeError, "expected longhaul.torch.Options"):

@@ -15,14 +15,16 @@ import ranks
 
 try:
     import torch
-    import torch.distributed as dist
-
-    import longhaul
-    import longhaul.torch
-    from longhaul import _torch_works as works
-except ImportError as error:
+except ModuleNotFoundError as error:
+    if error.name != "torch":
+        raise
     print(f"skipped: {error}")
     sys.exit(77)
+import torch.distributed as dist
+
+import longhaul
+import longhaul.torch
+from longhaul import _torch_works as works
 
 OPS = ("SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR")
 DTYPES = "float32 float64 float16 bfloat16 int8 uint8 int16 int32 int64 bool complex64 complex128".split()

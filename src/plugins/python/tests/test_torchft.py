@@ -12,15 +12,18 @@ import ranks
 
 try:
     import torch
-    import torch.distributed as dist
-    from torchft import local_sgd_integ_test, manager_integ_test
-    from torchft import process_group_test as theirs
-
-    import longhaul
-    import longhaul.torchft
-except ImportError as error:
+    import torchft  # noqa: F401
+except ModuleNotFoundError as error:
+    if error.name not in ("torch", "torchft"):
+        raise
     print(f"skipped: {error}")
     sys.exit(77)
+import torch.distributed as dist
+from torchft import local_sgd_integ_test, manager_integ_test
+from torchft import process_group_test as theirs
+
+import longhaul
+import longhaul.torchft
 
 TRAINING = False
 SECOND = datetime.timedelta(seconds=1)

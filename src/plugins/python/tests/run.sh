@@ -4,8 +4,8 @@
 #   run.sh torch      the same environment, with torch: test_torch.py
 #   run.sh torchft    and with torchft: test_torchft.py
 #   run.sh training   torchft's own tests of its Manager, LocalSGD and DiLoCo; by hand, for their time limits
-# Skipped, with the reason, where python3 is missing, or a package index cannot be reached. LH_OWN_NETWORK: a command that
-# runs the tests in a network of their own.
+# Skipped, with the reason, where python3 is missing, or a package index cannot be reached. LH_OWN_NETWORK: a
+# command that runs the tests in a network of their own.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 build=${LH_BUILD_DIR:?the build folder}

@@ -20,7 +20,12 @@ except ModuleNotFoundError as error:
         raise
     print(f"skipped: {error}")
     sys.exit(77)
+import torch._dynamo  # noqa: F401 what ranks need is imported once, here: they are forked
 import torch.distributed as dist
+import torch.distributed._functional_collectives as functional
+import torch.distributed.fsdp
+from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
+from torch.distributed.device_mesh import init_device_mesh
 
 import longhaul
 import longhaul.torch
@@ -228,8 +233,6 @@ def coalesced(rank, size, port):
     group.reduce_scatter_tensor_coalesced(outs, ins).wait()
     for n, out in zip((2, 3), outs):
         assert out.tolist() == [float(size * (rank * n + i)) for i in range(n)], out
-    import torch.distributed._functional_collectives as functional
-
     result = functional.all_reduce(torch.full((5,), float(rank)), "sum", group)
     assert result.tolist() == [size * (size - 1) / 2] * 5
     result = functional.all_gather_tensor(torch.full((2,), rank), 0, group)
@@ -333,8 +336,6 @@ def subgroups(rank, size, port):
             dist.recv(into := torch.zeros(2), other, group=group)
             work.wait()
             assert into[0] == other
-    from torch.distributed.device_mesh import init_device_mesh
-
     mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("site", "inside"))
     tensor = torch.ones(1) * rank
     dist.all_reduce(tensor, group=mesh.get_group("inside"))
@@ -432,8 +433,6 @@ def waits_in_callbacks(rank, size, port):
 def power(rank, size, port, backend, steps):
     """Losses under a hook of torch whose callbacks wait for all-reduces."""
     enter(rank, size, port, backend, 30)
-    from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
-
     torch.manual_seed(1)
     model = torch.nn.Sequential(torch.nn.Linear(20, 300), torch.nn.ReLU(), torch.nn.Linear(300, 2))
     model = torch.nn.parallel.DistributedDataParallel(model, bucket_cap_mb=0.01)
@@ -605,13 +604,10 @@ def buckets(rank, size, port):
 def sharded(rank, size, port, backend, steps):
     """Losses of a model under FSDP2."""
     enter(rank, size, port, backend)
-    from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.fsdp import fully_shard
-
     torch.manual_seed(1)
     mesh = init_device_mesh("cpu", (size,))
     model = torch.nn.Sequential(torch.nn.Linear(20, 64), torch.nn.ReLU(), torch.nn.Linear(64, 2))
-    fully_shard(model, mesh=mesh)
+    torch.distributed.fsdp.fully_shard(model, mesh=mesh)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     generator = torch.Generator().manual_seed(10 + rank)
     losses = []

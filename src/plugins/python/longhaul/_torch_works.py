@@ -1,16 +1,18 @@
-"""Works of torch.distributed that complete by themselves, the thread that ends them, and the ranks'
+"""Works of torch.distributed that complete by themselves, the threads that end them, and the ranks'
 addresses.
 """
 
 from __future__ import annotations
 
 import atexit
+import collections
 import datetime
 import ipaddress
 import itertools
 import os
 import socket
 import threading
+import time
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -27,39 +29,145 @@ Finish = Callable[[], None]
 # ---- completions -------------------------------------------------------------------------------------------
 
 
+def _guarded(call: Callable[..., Any], *arguments: Any) -> Any:
+    """The result; None after an exception, which is printed: the thread serves the other groups, too."""
+    try:
+        return call(*arguments)
+    except Exception:
+        traceback.print_exc()
+        return None
+
+
+class Callers:
+    """Threads that complete futures, and so run their callbacks. A callback may wait for another work: one
+    thread is always idle, or takes the next call at once.
+    """
+
+    _KEPT = 4  # idle threads
+
+    def __init__(self) -> None:
+        self._wake = threading.Condition()
+        self._calls: collections.deque[Callable[[], None]] = collections.deque()
+        self._idle = 0  # threads that are not in a call, also those that start
+        self._stop = False
+        self._threads: set[threading.Thread] = set()
+        self._here = threading.local()
+
+    def run(self, call: Callable[[], None]) -> None:
+        """Runs call() in one of the threads, soon."""
+        with self._wake:
+            self._stop = False
+            self._calls.append(call)
+            self._wake.notify()
+            first = self._idle == 0
+            self._idle += first
+        if first:
+            self._start()
+
+    def runs_here(self) -> bool:
+        """Whether the caller is one of the threads."""
+        return getattr(self._here, "is_one", False)
+
+    def stop(self) -> None:
+        """Ends the threads when there are no more calls; another run() starts them again."""
+        with self._wake:
+            self._stop = True
+            self._wake.notify_all()
+
+    def join(self, seconds: float) -> None:
+        """Waits for the threads, which end after stop(), but no longer than that."""
+        end = time.monotonic() + seconds
+        for thread in list(self._threads):
+            thread.join(max(0.0, end - time.monotonic()))
+
+    def _start(self) -> None:
+        thread = threading.Thread(target=self._serve, name="longhaul-callbacks", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # the interpreter ends: the calls run here
+            with self._wake:
+                self._stop = True
+            self._serve()
+            return
+        with self._wake:
+            self._threads = {thread, *(each for each in self._threads if each.is_alive())}
+
+    def _serve(self) -> None:
+        self._here.is_one = True
+        while True:
+            with self._wake:
+                while not self._calls:
+                    if self._stop or self._idle > self._KEPT:
+                        self._idle -= 1
+                        return
+                    self._wake.wait()
+                call = self._calls.popleft()
+                last = self._idle == 1
+                self._idle -= not last
+            if last:
+                self._start()  # counted in place of this one
+            _guarded(call)
+            del call
+            with self._wake:
+                self._idle += 1
+
+
+callers = Callers()
+_states = threading.Lock()  # of works: their futures and their ends
+
+
 class Work(dist.Work):
     """An operation: pending until _end(). Its future completes by itself, whether or not anything refers to
     the work. missing_bytes: of an operation that has ended, what a group with the reliability `bounded` did
-    without.
+    without. group: which started it.
     """
 
     missing_bytes = 0
 
-    def __init__(self, outputs: list[torch.Tensor], pending: bool) -> None:
+    def __init__(self, outputs: list[torch.Tensor], pending: bool, group: Any = None) -> None:
         super().__init__()
+        self.group = group
         self._outputs = outputs
         self._error: BaseException | None = None
         self._on_error: Callable[[BaseException], None] | None = None
         self._source = -1
         self._ending_thread = 0
+        self._claimed = False
         self._ended = threading.Event() if pending else None
-        self._future: Future[Any] | None = Future() if pending else None
+        self._future: Future[Any] | None = None
 
-    def _end(self, error: BaseException | None = None) -> None:
-        self._error = error  # before the next is read: see tell_error()
+    def _end(self, error: BaseException | None = None, then: Finish | None = None) -> None:
+        """Ends the work, unless it has ended. Completes its future, if there is one, in another thread, as
+        callbacks may wait. then(): called at the end in any case.
+        """
+        assert self._ended is not None
+        with _states:
+            if self._claimed:
+                return
+            self._claimed = True
+            self._error = error  # before the next is read: see tell_error()
         if error is not None and self._on_error is not None:
             self._on_error(error)
-        ended, future = self._ended, self._future
-        assert ended is not None and future is not None
+        with _states:
+            future = self._future
+            if future is None:
+                self._ended.set()
+        if future is not None:
+            callers.run(lambda: self._complete(future, then))
+        elif then is not None:
+            then()
+
+    def _complete(self, future: Future[Any], then: Finish | None) -> None:
+        assert self._ended is not None
         # As in torch: callbacks of the future have run when a wait() returns; one of them may wait, too.
         self._ending_thread = threading.get_ident()
         try:
-            if error is None:
-                future.set_result(self._outputs)
-            else:
-                future.set_exception(error)
+            _resolve(future, self._outputs, self._error)
         finally:
-            ended.set()
+            self._ended.set()
+            self._ending_thread = 0
+            if then is not None:
+                then()
 
     def _is_pending(self) -> bool:
         ended = self._ended
@@ -94,13 +202,12 @@ class Work(dist.Work):
         return self._error
 
     def get_future(self) -> Future[Any]:
-        if self._future is None:
-            self._future = Future()
-            if self._error is None:
-                self._future.set_result(self._outputs)
-            else:
-                self._future.set_exception(self._error)
-        return self._future
+        with _states:
+            if self._future is None:
+                self._future = Future()
+                if not self._is_pending():
+                    _resolve(self._future, self._outputs, self._error)
+            return self._future
 
     def result(self) -> list[torch.Tensor]:
         return self._outputs
@@ -113,6 +220,13 @@ class Work(dist.Work):
 
     def _source_rank(self) -> int:
         return self._source
+
+
+def _resolve(future: Future[Any], outputs: list[torch.Tensor], error: BaseException | None) -> None:
+    if error is None:
+        future.set_result(outputs)
+    else:
+        future.set_exception(error)
 
 
 class Endpoint:
@@ -158,10 +272,6 @@ class Endpoint:
             self._watchers.add(watcher)
             self._wake.notify()
 
-    def serves_here(self) -> bool:
-        """Whether the caller is the thread."""
-        return threading.current_thread() is self._thread
-
     def close(self) -> None:
         with self._wake:
             self._stop = True
@@ -169,15 +279,6 @@ class Endpoint:
         self._thread.join()
         check(lib.lh_completion_queue_destroy(self.queue))
         self.engine.close()
-
-    @staticmethod
-    def _guarded(call: Callable[..., Any], *arguments: Any) -> Any:
-        """The result; None after an exception, which is printed: the thread serves the other groups, too."""
-        try:
-            return call(*arguments)
-        except Exception:
-            traceback.print_exc()
-            return None
 
     def _serve(self) -> None:
         entries = ffi.new("struct lh_completion[]", 64)
@@ -195,10 +296,10 @@ class Endpoint:
             for i in range(max(0, count)):
                 handler = self._handlers.pop(entries[i].user, None)
                 if handler is not None:
-                    self._guarded(handler, entries[i])
+                    _guarded(handler, entries[i])
             for watcher in list(self._watchers):
                 self._watchers.discard(watcher)  # first: another thread may add it again meanwhile
-                if self._guarded(watcher):
+                if _guarded(watcher):
                     self._watchers.add(watcher)
             if self._stop:
                 return
@@ -225,23 +326,45 @@ def leave(endpoint: Endpoint) -> None:
             return
         for device in [key for key, value in endpoints.items() if value is endpoint]:
             del endpoints[device]
+        if not endpoints:
+            callers.stop()
     endpoint.close()
+
+
+_inherited: list[Any] = []  # by a child of fork(): it has no threads that would serve or end them
+
+
+def _after_fork() -> None:
+    global _lock, _states
+    _inherited.extend((*endpoints.values(), *groups))
+    endpoints.clear()
+    groups.clear()
+    _lock, _states = threading.Lock(), threading.Lock()  # a thread of the parent may have held them
+    Callers.__init__(callers)
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 @atexit.register
 def _end_all() -> None:
     for group in list(groups):
-        group.abort()
+        _guarded(group.abort)
+    callers.stop()
+    callers.join(10.0)
 
 
-def finish_work(work: Work, error: BaseException | None, finish: Finish | None) -> None:
+def finish_work(
+    work: Work, error: BaseException | None, finish: Finish | None, then: Finish | None = None
+) -> None:
+    """Ends a work after finish(), which stores its results. then(): called after callbacks of its future."""
     if error is None and finish is not None:
         try:
             with torch.no_grad():
                 finish()
         except Exception as failed:  # it belongs to the caller of wait()
             error = failed
-    work._end(error)
+    work._end(error, then)
 
 
 # ---- addresses ---------------------------------------------------------------------------------------------

@@ -28,11 +28,22 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import PrefixStore
 
 from longhaul._native import Canceled, LonghaulError, check, failure, ffi, lib, nanoseconds, text
 from longhaul._torch_bounded import BoundedHook, BoundedStep, reliability_of
 from longhaul._torch_messages import Messages
-from longhaul._torch_works import Exchange, Finish, Work, enter, finish_work, groups, leave, own_device
+from longhaul._torch_works import (
+    Exchange,
+    Finish,
+    Work,
+    callers,
+    enter,
+    finish_work,
+    groups,
+    leave,
+    own_device,
+)
 from longhaul.group import Group
 
 __all__ = ["BoundedHook", "BoundedStep", "Options", "ProcessGroupLonghaul", "bounded_hook", "register"]
@@ -135,6 +146,13 @@ def _counts(sizes: Iterable[int]) -> Any:
     return ffi.new("size_t[]", list(sizes))
 
 
+def _check_types(given: torch.dtype, others: Iterable[torch.Tensor]) -> None:
+    """ValueError: a tensor has another type. The library gets addresses and sizes only."""
+    for other in others:
+        if other.dtype != given:
+            raise ValueError(f"tensors of {given} and {other.dtype}: expected equal types (convert one)")
+
+
 def _one(tensors: Tensors) -> torch.Tensor:
     if len(tensors) != 1:
         raise ValueError(f"{len(tensors)} tensors: invalid number (1; one process has one device)")
@@ -165,8 +183,7 @@ def _planned(tensor: torch.Tensor, reduce_op: Any) -> _Plan:
     kind = tensor.dtype
     if op == _KIND.PREMUL_SUM:
         factor = reduce_op.__getstate__()[1]
-        plan = _planned(tensor * factor if kind.is_floating_point else (tensor * factor).to(kind), _KIND.SUM)
-        return plan
+        return _planned((tensor * factor).to(kind), _KIND.SUM)  # a factor may be a tensor of a wider type
     if kind is torch.uint8 and op == _KIND.AVG:  # its sum would wrap around
         return dataclasses.replace(_planned(tensor.to(torch.int32), op), back=lambda t: t.to(kind))
     if kind in _ELEMENTS and op in _REDUCTIONS:
@@ -189,6 +206,10 @@ def _planned(tensor: torch.Tensor, reduce_op: Any) -> _Plan:
     raise NotImplementedError(f"{op} of {kind}: not supported (convert the tensor, for example to float32)")
 
 
+_SLICE_NS = 200_000_000  # of a wait, after which Python handles signals
+_CANCEL_NS = 5_000_000_000  # until an operation that was canceled ends
+
+
 # ---- the group ---------------------------------------------------------------------------------------------
 
 
@@ -202,16 +223,22 @@ class ProcessGroupLonghaul(_Base):
         self, store: Any, rank: int, size: int, timeout: datetime.timedelta, options: Options | None = None
     ) -> None:
         super().__init__(rank, size)
-        self._store, self._rank, self._size, self._options = store, rank, size, options or Options()
+        self._rank, self._size, self._options = rank, size, options or Options()
+        # A store keeps the keys of groups that are gone. All ranks create the groups of a store in one order.
+        generation = store.add(f"longhaul/generation/{rank}", 1)
+        self._store = store = PrefixStore(f"longhaul/{generation}", store)
         self._names = {"name": "", "desc": ""}
         self._process = os.getpid()
         self._start_lock = threading.Lock()
         self._idle = threading.Condition(self._start_lock)
         self._waited: set[Any] = set()  # handles of operations for which a caller waits in the library
+        self._kept: list[Any] = []  # memory of interrupted operations that did not end in time
         self._pending: dict[Work, Any] = {}  # handle; None: it is freed, the work has yet to end
         self._mail: Messages | None = None
         self._mail_lock = threading.Lock()
         self._closed: LonghaulError | None = None
+        self._canceled = False
+        self._gone = threading.Event()
         exchange = Exchange(store, rank, size)
         self._endpoint = enter(own_device(exchange, store))
         try:
@@ -264,42 +291,58 @@ class ProcessGroupLonghaul(_Base):
 
     def abort(self) -> None:
         """Ends pending operations with Canceled, here and at the ranks that take part, and closes the group.
+
+        Callbacks of their futures may still run after it.
         """
         self._close(True)
 
     def shutdown(self) -> None:
-        """Waits for pending operations, which their timeouts bound, and closes the group."""
+        """Waits for pending operations, which their timeouts bound, and for callbacks of their futures, and
+        closes the group.
+        """
         self._close(False)
 
     def _close(self, cancel: bool) -> None:
-        if self._closed is not None or os.getpid() != self._process:
+        if os.getpid() != self._process:
             return
+        in_callback = callers.runs_here()  # of a future, whose work ends after it
         with self._start_lock:
-            self._closed = Canceled(lib.LH_ECANCELED, "process group: closed (create another)")
-            pending = list(self._pending.items())
+            first = self._closed is None
+            if first:
+                self._closed = Canceled(lib.LH_ECANCELED, "process group: closed (create another)")
             if cancel:
-                for handle in [*self._waited, *(handle for _, handle in pending)]:
+                self._canceled = True
+                for handle in [*self._waited, *self._pending.values()]:
                     if handle is not None:
                         lib.lh_collective_cancel(handle)
-        works = [work for work, _ in pending]
-        if self._endpoint.serves_here():  # a callback of a future: that thread ends what is waited for
-            threading.Thread(target=self._end_close, args=(works,), name="longhaul-close").start()
-        else:
-            self._end_close(works)
+                self._idle.notify_all()  # another thread may wait in shutdown()
+        if first:
+            self._end_close(in_callback)
+        elif not in_callback:
+            self._gone.wait()
 
-    def _end_close(self, works: list[Work]) -> None:
-        assert self._closed is not None
-        with self._start_lock:
-            while self._waited:  # by another thread; each operation has a deadline
-                self._idle.wait()
-        for work in works:
-            assert work._ended is not None
-            work._ended.wait()
-        if self._mail is not None:
-            self._mail.close(self._closed)
-        self._group.close()
-        groups.discard(self)
-        leave(self._endpoint)
+    def _end_close(self, in_callback: bool) -> None:
+        try:
+            with self._start_lock:
+                while self._is_busy(in_callback):  # each operation has a deadline
+                    self._idle.wait()
+            with self._mail_lock:
+                if self._mail is not None:
+                    assert self._closed is not None
+                    self._mail.close(self._closed)
+            self._group.close()
+        finally:
+            groups.discard(self)
+            try:
+                leave(self._endpoint)
+            finally:
+                self._gone.set()
+
+    def _is_busy(self, in_callback: bool) -> bool:
+        """Whether operations of the library are pending; for shutdown(), also whether works are."""
+        if self._waited or any(handle is not None for handle in self._pending.values()):
+            return True
+        return bool(self._pending) and not self._canceled and not in_callback
 
     # ---- one operation of the library ----------------------------------------------------------------------
 
@@ -322,7 +365,7 @@ class ProcessGroupLonghaul(_Base):
         library.
         """
         waits = not getattr(opts, "asyncOp", True)
-        work = Work(outputs, not waits)
+        work = Work(outputs, not waits, self)
         with self._start_lock:
             if self._closed is not None:
                 raise self._closed
@@ -344,13 +387,7 @@ class ProcessGroupLonghaul(_Base):
         if not waits:
             self._endpoint.wake()
             return work
-        result = ffi.new("struct lh_collective_result *")
-        check(lib.lh_collective_wait(handle, lib.LH_TIME_NEVER, result))
-        with self._start_lock:
-            self._waited.discard(handle)
-            lib.lh_collective_free(handle)
-            if self._closed is not None:
-                self._idle.notify()
+        result = self._waited_for(handle, keep)
         if result.error:
             raise _result_error(result)
         work.missing_bytes = result.missing_bytes
@@ -358,6 +395,28 @@ class ProcessGroupLonghaul(_Base):
             with torch.no_grad():
                 finish()
         return work
+
+    def _waited_for(self, handle: Any, keep: Any) -> Any:
+        """The result of an operation, which is freed. A signal's handler runs soon; its exception, such as
+        KeyboardInterrupt, cancels the operation.
+        """
+        result, ended = ffi.new("struct lh_collective_result *"), False
+        try:
+            while not ended:
+                code = lib.lh_collective_wait(handle, _SLICE_NS, result)
+                ended = code != -lib.LH_ETIMEDOUT
+            check(code)
+            return result
+        finally:
+            if not ended:
+                lib.lh_collective_cancel(handle)
+                if lib.lh_collective_wait(handle, _CANCEL_NS, result) == -lib.LH_ETIMEDOUT:
+                    self._kept.append(keep)  # the library may still use it
+            with self._start_lock:
+                self._waited.discard(handle)
+                lib.lh_collective_free(handle)
+                if self._closed is not None:
+                    self._idle.notify_all()
 
     def _on_done(self, work: Work, keep: Any, finish: Finish | None) -> None:
         """In the thread of the endpoint: the operation has ended."""
@@ -367,17 +426,24 @@ class ProcessGroupLonghaul(_Base):
             lib.lh_collective_wait(handle, lib.LH_TIME_NEVER, result)
             lib.lh_collective_free(handle)
             self._pending[work] = None
+            work._error = error = _result_error(result) if result.error else None
+            if self._closed is not None:
+                self._idle.notify_all()
         work.missing_bytes = result.missing_bytes
-        finish_work(work, _result_error(result) if result.error else None, finish)
+        finish_work(work, error, finish, lambda: self._forget(work))
+
+    def _forget(self, work: Work) -> None:
         with self._start_lock:
             del self._pending[work]
+            if self._closed is not None:
+                self._idle.notify_all()
 
     def _done(self, outputs: list[torch.Tensor], finish: Finish | None = None) -> Work:
         """Work without an operation: all ranks have no elements."""
         if finish is not None:
             with torch.no_grad():
                 finish()
-        return Work(outputs, False)
+        return Work(outputs, False, self)
 
     # ---- reductions ----------------------------------------------------------------------------------------
 
@@ -397,6 +463,7 @@ class ProcessGroupLonghaul(_Base):
         op = getattr(opts, "reduceOp", _KIND.SUM)
         if len(tensors) == 1:
             return self.allreduce(tensors, opts)
+        _check_types(tensors[0].dtype, tensors)
         return self._allreduce(
             _joined(tensors), op, opts, list(tensors), lambda result: _split_into(tensors, result)
         )
@@ -471,6 +538,7 @@ class ProcessGroupLonghaul(_Base):
 
     def _reduce_scatter(self, output: Tensors, given: torch.Tensor, op: Any, opts: Any) -> Work:
         """given: the parts of all ranks, contiguous, of equal size; a part fills the tensors of `output`."""
+        _check_types(given.dtype, output)
         count = sum(tensor.numel() for tensor in output)
         if given.numel() != count * self._size:
             raise ValueError(f"input of {given.numel()} elements: expected {self._size} * {count}")
@@ -488,7 +556,7 @@ class ProcessGroupLonghaul(_Base):
                 lambda: _split_into(output, _folded(crossed, plan)),
             )
         direct = plan.back is None and len(output) == 1 and output[0].is_contiguous()
-        direct = direct and output[0].device.type == "cpu"
+        direct = direct and output[0].device.type == "cpu" and output[0].dtype == plan.given.dtype
         result = output[0] if direct else torch.empty_like(plan.given[0])
         return self._run(
             lib.lh_reduce_scatter,
@@ -508,6 +576,7 @@ class ProcessGroupLonghaul(_Base):
         sizes = {tensor.numel() for tensor in inputs[0]}
         if len(sizes) != 1:
             raise NotImplementedError(f"parts of {sorted(sizes)} elements: parts of one size only (pad them)")
+        _check_types(inputs[0][0].dtype, inputs[0])
         return self._reduce_scatter([_one(outputs)], _joined(inputs[0]), op, opts)
 
     def reduce_scatter_single(self, output: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Work:
@@ -518,6 +587,7 @@ class ProcessGroupLonghaul(_Base):
 
     def reduce_scatter_single_coalesced(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Work:
         op = getattr(opts, "reduceOp", _KIND.SUM)
+        _check_types(inputs[0].dtype, inputs)
         parts = torch.cat([_contiguous(each).reshape(self._size, -1) for each in inputs], 1)
         return self._reduce_scatter(outputs, parts.reshape(-1), op, opts)
 
@@ -559,6 +629,7 @@ class ProcessGroupLonghaul(_Base):
                 f"outputs of {[[p.numel() for p in each] for each in outputs]} elements: expected one list "
                 f"of {self._size} tensors of {given.numel()} (tensors of different sizes: pad them)"
             )
+        _check_types(given.dtype, parts)
         into = given.new_empty(self._size * given.numel())
         return self._allgather(given, into, opts, list(parts), lambda: _split_into(parts, into))
 
@@ -572,6 +643,11 @@ class ProcessGroupLonghaul(_Base):
         """outputs[rank][i] gets inputs[i] of the rank."""
         if len(outputs) != self._size or any(len(each) != len(inputs) for each in outputs):
             raise ValueError(f"outputs: expected {self._size} lists of {len(inputs)} tensors")
+        for i, each in enumerate(inputs):
+            _check_types(each.dtype, (tensors[i] for tensors in outputs))
+            sizes = {each.numel(), *(tensors[i].numel() for tensors in outputs)}
+            if len(sizes) != 1:
+                raise ValueError(f"tensors {i} of {sorted(sizes)} elements: expected one size (pad them)")
         given = torch.cat([_bytes(each) for each in inputs])
         into = given.new_empty((self._size, given.numel()))
 
@@ -597,6 +673,7 @@ class ProcessGroupLonghaul(_Base):
         parts = list(outputs[0]) if root else []
         if root and (len(parts) != self._size or any(p.numel() != given.numel() for p in parts)):
             raise ValueError(f"outputs: expected {self._size} tensors of {given.numel()} elements")
+        _check_types(given.dtype, parts)
         if not given.numel():
             return self._done(parts)
         into = given.new_empty(self._size * given.numel()) if root else None
@@ -622,8 +699,9 @@ class ProcessGroupLonghaul(_Base):
         if root:
             if len(inputs) != 1 or len(inputs[0]) != self._size:
                 raise ValueError(f"inputs: expected one list of {self._size} tensors")
+            _check_types(output.dtype, inputs[0])
             given = _joined(inputs[0])
-            if _size(given) != self._size * _size(staged):
+            if any(each.numel() != staged.numel() for each in inputs[0]):
                 raise ValueError(f"inputs: expected {self._size} tensors of {staged.numel()} elements")
         if not staged.numel():
             return self._done([output])
@@ -666,6 +744,7 @@ class ProcessGroupLonghaul(_Base):
         opts: Any = None,
     ) -> Work:
         """Splits are rows, one number a rank; none: equal parts."""
+        _check_types(given.dtype, [output])
         staged, data = _contiguous(output), _contiguous(given)
         finish = _copy_back(output, staged)
         if not output_splits and not input_splits:
@@ -711,19 +790,20 @@ class ProcessGroupLonghaul(_Base):
     # ---- messages ------------------------------------------------------------------------------------------
 
     def _messages(self) -> Messages:
+        """The caller holds _mail_lock, with which _end_close() closes it, until the message has started."""
         if self._closed is not None:
             raise self._closed
-        with self._mail_lock:
-            if self._mail is None:
-                settings = {k: v for k, v in self._options.settings.items() if k.startswith("peer_timeout")}
-                settings.update(self._options.attr or {})
-                self._mail = Messages(self._group, self._store, self._endpoint, settings)
-            return self._mail
+        if self._mail is None:
+            settings = {k: v for k, v in self._options.settings.items() if k.startswith("peer_timeout")}
+            settings.update(self._options.attr or {})
+            self._mail = Messages(self._group, self._store, self._endpoint, settings)
+        return self._mail
 
     def send(self, tensors: Tensors, rank: int, tag: int = 0) -> Work:
         tensor = _one(tensors)
-        work = Work([tensor], True)
-        self._messages().send(_contiguous(tensor), rank, tag, work, self._timeout_ns / 1e9)
+        work = Work([tensor], True, self)
+        with self._mail_lock:
+            self._messages().send(_contiguous(tensor), rank, tag, work, self._timeout_ns / 1e9)
         return work
 
     def recv(self, tensors: Tensors, rank: int, tag: int = 0) -> Work:
@@ -734,9 +814,10 @@ class ProcessGroupLonghaul(_Base):
 
     def _recv(self, tensor: torch.Tensor, rank: int | None, tag: int) -> Work:
         staged = _contiguous(tensor)
-        work = Work([tensor], True)
+        work = Work([tensor], True, self)
         finish = _copy_back(tensor, staged)
-        self._messages().recv(staged, rank, tag, work, self._timeout_ns / 1e9, finish)
+        with self._mail_lock:
+            self._messages().recv(staged, rank, tag, work, self._timeout_ns / 1e9, finish)
         return work
 
 
@@ -802,7 +883,8 @@ def bounded_hook(
 
     deadline: seconds from the all-reduce of a bucket; "auto": learned from earlier ones; None: none, an
     all-reduce ends when no more data is expected. code: parity, "mds,k=32,m=2". ranks: as of new_group(), of
-    which the hook makes one. options: of this group; with a `site`, only paths to other sites are bounded.
+    which the hook makes one; at other ranks, the hook raises ValueError when it is used. options: of this
+    group; with a `site`, only paths to other sites are bounded.
 
     Gradients are encoded (Hadamard): lost data are spread over a tensor, and a sum that lacks contributions
     is scaled. Where data is missing, ranks may get different averages, and replicas drift apart: average the

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import functools
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -41,7 +42,8 @@ class ProcessGroupLonghaul(_Base):
     ) -> None:
         super().__init__(timeout)
         self._options = options
-        self._error: Exception | None = None
+        self._error: Exception | None = None  # of this group:
+        self._configured: Group | None = None
         self._lock = threading.Lock()
 
     def getBackendName(self) -> str:
@@ -50,7 +52,7 @@ class ProcessGroupLonghaul(_Base):
     def _create_pg(self, store: Any, rank: int, world_size: int) -> Group:
         group = Group(store, rank, world_size, self._timeout, self._options)
         with self._lock:
-            self._error = None
+            self._configured, self._error = group, None
         return group
 
     def set_timeout(self, timeout: datetime.timedelta) -> None:
@@ -64,21 +66,23 @@ class ProcessGroupLonghaul(_Base):
         with self._lock:
             return self._error
 
-    def _note(self, error: BaseException) -> None:
+    def _note(self, group: Any, error: BaseException) -> None:
+        """Keeps the error of an operation, unless its group has been replaced."""
         with self._lock:
-            if self._error is None and isinstance(error, Exception):
+            if group is self._configured and self._error is None and isinstance(error, Exception):
                 self._error = error
 
     @contextlib.contextmanager
     def _run_context(self) -> Iterator[None]:
+        group = self._configured
         try:
             yield
         except LonghaulError as error:  # the operation did not start
-            self._note(error)
+            self._note(group, error)
             raise
 
     def _wrap_work(self, work: Any, opts: Any) -> Any:
-        work.tell_error(self._note)
+        work.tell_error(functools.partial(self._note, work.group))
         return work
 
     def shutdown(self) -> None:

@@ -4,13 +4,14 @@
 #   run.sh torch      the same environment, with torch: test_torch.py
 #   run.sh torchft    and with torchft: test_torchft.py
 #   run.sh training   torchft's own tests of its Manager, LocalSGD and DiLoCo; by hand, for their time limits
-# Skipped, with the reason, where python3, a package index or torch is missing. LH_OWN_NETWORK: a command that
-# runs the tests in a network of their own.
+# Skipped, with the reason, where python3 is missing, or a package index cannot be reached. LH_OWN_NETWORK: a
+# command that runs the tests in a network of their own.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 build=${LH_BUILD_DIR:?the build folder}
 venv=$build/python-venv
 python=$venv/bin/python
+installed=$venv/longhaul-installed # its time: that of the package
 torch=torch==2.13.0
 unset PYTHONPATH LONGHAUL_LIBRARY LONGHAUL_COMMAND MALLOC_PERTURB_ GLIBC_TUNABLES
 export PYTHONWARNINGS=ignore PYTHONDONTWRITEBYTECODE=1 PIP_DISABLE_PIP_VERSION_CHECK=1
@@ -22,14 +23,32 @@ skip() {
     exit 77
 }
 
-# Packages of an index: without it, or without them, there is nothing to test.
+# Packages of an index: where it cannot be reached, there is nothing to test.
 fetch() {
-    "$python" -m pip install --quiet --timeout 15 --retries 1 "$@" >"$build/python-venv.log" 2>&1 ||
-        skip "pip cannot install $* ($(grep -E '^ERROR' "$build/python-venv.log" | head -n 1))"
+    "$python" -m pip install --quiet --timeout 15 --retries 1 "$@" >"$build/python-venv.log" 2>&1 && return
+    if grep -qiE 'connection broken by|max retries exceeded' "$build/python-venv.log"; then
+        skip "pip cannot reach its index ($(grep -E '^ERROR' "$build/python-venv.log" | head -n 1))"
+    fi
+    cat "$build/python-venv.log"
+    exit 1
 }
 
 install_package() {
+    touch "$installed.begins"
     "$python" -m pip install --quiet --force-reinstall --no-deps "$here/.." || exit 1
+    mv "$installed.begins" "$installed"
+}
+
+# Installs the package, unless it is there and newer than its sources.
+update_package() {
+    if [ ! -e "$installed" ] || ! "$python" -c 'import longhaul' 2>/dev/null; then
+        install_package
+    else
+        newer=$(cd "$here/../../../.." &&
+            find CMakeLists.txt cli include netsim src -type f -newer "$installed" ! -name '*.pyc' \
+                ! -path 'src/plugins/python/tests/*' -print -quit) || exit 1
+        [ -z "$newer" ] || install_package
+    fi
 }
 
 own_network() {
@@ -49,20 +68,20 @@ package)
     own_network "$python" test_package.py || exit 1
     "$venv/bin/longhaul" --version || exit 1
     "$python" -m pip uninstall --quiet --yes longhaul || exit 1
-    if [ -e "$folder" ] || [ -e "$venv/bin/longhaul" ]; then
-        echo "uninstalling left files: $(find "$folder" "$venv/bin/longhaul" 2>/dev/null)"
+    if [ -e "$folder" ] || [ -e "${folder}_torch" ] || [ -e "$venv/bin/longhaul" ]; then
+        echo "uninstalling left files: $(find "$folder"* "$venv/bin/longhaul" 2>/dev/null)"
         exit 1
     fi
     install_package # for the tests with torch
     ;;
 torch)
     fetch cffi "$torch" numpy
-    "$python" -c 'import longhaul' 2>/dev/null || install_package
+    update_package
     own_network "$python" test_torch.py
     ;;
 torchft | training)
     fetch cffi "$torch" numpy torchft==0.2.0 parameterized expecttest
-    "$python" -c 'import longhaul' 2>/dev/null || install_package
+    update_package
     words=()
     [ "$1" = torchft ] || words=(training)
     own_network "$python" test_torchft.py ${words[@]+"${words[@]}"} 2>"$build/python-$1.log" || {

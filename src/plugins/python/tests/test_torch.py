@@ -15,14 +15,21 @@ import ranks
 
 try:
     import torch
-    import torch.distributed as dist
-
-    import longhaul
-    import longhaul.torch
-    from longhaul import _torch_works as works
-except ImportError as error:
+except ModuleNotFoundError as error:
+    if error.name != "torch":
+        raise
     print(f"skipped: {error}")
     sys.exit(77)
+import torch._dynamo  # noqa: F401 what ranks need is imported once, here: they are forked
+import torch.distributed as dist
+import torch.distributed._functional_collectives as functional
+import torch.distributed.fsdp
+from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
+from torch.distributed.device_mesh import init_device_mesh
+
+import longhaul
+import longhaul.torch
+from longhaul import _torch_works as works
 
 OPS = ("SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR")
 DTYPES = "float32 float64 float16 bfloat16 int8 uint8 int16 int32 int64 bool complex64 complex128".split()
@@ -105,6 +112,34 @@ def premultiplied(rank, size, port):
     tensor = torch.full((10,), rank + 1.0)
     dist.all_reduce(tensor, torch.distributed._make_nccl_premul_sum(0.5))
     close(tensor, torch.full((10,), 0.5 * size * (size + 1) / 2))
+    dist.destroy_process_group()
+
+
+def mixed_types(rank, size, port):
+    """Outputs of another type than the input: refused, and nothing is written behind them."""
+    enter(rank, size, port)
+    pool = torch.zeros(4000, dtype=torch.uint8)
+    small, wide = pool[:2000].view(torch.bfloat16), torch.ones(1000 * size)
+    parts = [small[:500], small[500:]]
+    group = dist.distributed_c10d._get_default_group()
+    for call in (
+        lambda: dist.reduce_scatter_tensor(small, wide),
+        lambda: dist.reduce_scatter(small, list(wide.chunk(size))),
+        lambda: group.reduce_scatter_tensor_coalesced(parts, [torch.ones(500 * size)] * 2).wait(),
+        lambda: dist.all_gather_into_tensor(small, torch.ones(1000 // size)),
+        lambda: dist.all_gather([torch.zeros(10), small[:10]], torch.ones(10)),
+        lambda: group.allgather_coalesced([[parts[0]]] * size, [torch.ones(500)]).wait(),
+        lambda: group.alltoall_base(small, torch.ones(1000), [], [], dist.AllToAllOptions()).wait(),
+        lambda: group.allreduce_coalesced([torch.ones(3), torch.ones(3, dtype=torch.int64)]).wait(),
+    ):
+        try:
+            call()
+            raise AssertionError("tensors of two types were accepted")
+        except (ValueError, RuntimeError) as error:  # torch checks some of them itself
+            assert "type" in str(error) or "bfloat16" in str(error), error
+    half = dist._make_nccl_premul_sum(torch.tensor([0.5]))  # a product of two types
+    dist.reduce_scatter_tensor(small, wide.to(torch.bfloat16), half)
+    assert (small == 0.5 * size).all() and not pool[2000:].any()
     dist.destroy_process_group()
 
 
@@ -198,8 +233,6 @@ def coalesced(rank, size, port):
     group.reduce_scatter_tensor_coalesced(outs, ins).wait()
     for n, out in zip((2, 3), outs):
         assert out.tolist() == [float(size * (rank * n + i)) for i in range(n)], out
-    import torch.distributed._functional_collectives as functional
-
     result = functional.all_reduce(torch.full((5,), float(rank)), "sum", group)
     assert result.tolist() == [size * (size - 1) / 2] * 5
     result = functional.all_gather_tensor(torch.full((2,), rank), 0, group)
@@ -303,8 +336,6 @@ def subgroups(rank, size, port):
             dist.recv(into := torch.zeros(2), other, group=group)
             work.wait()
             assert into[0] == other
-    from torch.distributed.device_mesh import init_device_mesh
-
     mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("site", "inside"))
     tensor = torch.ones(1) * rank
     dist.all_reduce(tensor, group=mesh.get_group("inside"))
@@ -362,6 +393,118 @@ def callbacks(rank, size, port):
     dist.destroy_process_group()
 
 
+def waits_in_callbacks(rank, size, port):
+    """A callback waits for works that start later, and for messages; abort() does not wait for callbacks."""
+    enter(rank, size, port, seconds=20)
+    group = dist.new_group()
+
+    def inner(value):
+        return dist.all_reduce(value, async_op=True).get_future()
+
+    work = dist.all_reduce(torch.ones(10), async_op=True)
+    nested = work.get_future().then(
+        lambda first: inner(first.value()[0]).then(lambda second: inner(second.value()[0]).wait()[0]).wait()
+    )
+    assert nested.wait().tolist() == [float(size**3)] * 10
+    into = torch.zeros(3)
+    received = dist.irecv(into, 1 - rank).get_future()
+    waited = received.then(lambda _: inner(into.clone()).wait()[0])
+    dist.send(torch.ones(3), 1 - rank)
+    assert waited.wait().tolist() == [float(size)] * 3
+    free, inside = threading.Event(), threading.Event()
+    blocked = dist.all_reduce(torch.ones(10), group=group, async_op=True)
+    here = threading.current_thread()  # runs it if the work has ended
+
+    def wait(_):
+        inside.set()
+        return threading.current_thread() is here or free.wait(30)
+
+    blocked.get_future().then(wait)
+    assert inside.wait(30)
+    began = time.monotonic()
+    group.abort()
+    assert time.monotonic() - began < 10
+    free.set()
+    blocked.wait()
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def power(rank, size, port, backend, steps):
+    """Losses under a hook of torch whose callbacks wait for all-reduces."""
+    enter(rank, size, port, backend, 30)
+    torch.manual_seed(1)
+    model = torch.nn.Sequential(torch.nn.Linear(20, 300), torch.nn.ReLU(), torch.nn.Linear(300, 2))
+    model = torch.nn.parallel.DistributedDataParallel(model, bucket_cap_mb=0.01)
+    state = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=2, start_powerSGD_iter=3)
+    model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    generator = torch.Generator().manual_seed(10 + rank)
+    losses = []
+    for _ in range(steps):
+        data = torch.randn(32, 20, generator=generator)
+        loss = torch.nn.functional.cross_entropy(model(data), (data.sum(1) > 0).long())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    del model
+    dist.destroy_process_group()
+    return losses
+
+
+class SlowStore:
+    def __init__(self, store):
+        self.store = store
+
+    def clone(self):
+        time.sleep(0.5)
+        return self.store.clone()
+
+
+def closed_by_two(rank, size, port):
+    """Two threads close a group; one closes it while the other makes the connections of messages."""
+    enter(rank, size, port)
+    users = [endpoint.users for endpoint in works.endpoints.values()]
+    for closes in ("abort", "shutdown"):
+        group = dist.new_group()
+        failed = []
+
+        def close(group=group, closes=closes, failed=failed):
+            try:
+                getattr(group, closes)()
+            except BaseException as error:
+                failed.append(repr(error))
+
+        closers = [threading.Thread(target=close, daemon=True) for _ in range(2)]
+        with group._start_lock:
+            for closer in closers:
+                closer.start()
+            time.sleep(0.05)
+        for closer in closers:
+            closer.join(20)
+        assert not failed and not any(closer.is_alive() for closer in closers), failed
+        assert [endpoint.users for endpoint in works.endpoints.values()] == users
+    group = dist.new_group()
+    group._store = SlowStore(group._store)
+    results = []
+
+    def receive():
+        try:
+            group.recv_anysource([torch.zeros(3)], 0).wait()
+        except longhaul.LonghaulError as error:
+            results.append(error)
+
+    receiver = threading.Thread(target=receive, daemon=True)
+    receiver.start()
+    time.sleep(0.2)
+    group.abort()
+    receiver.join(20)
+    assert len(results) == 1 and isinstance(results[0], longhaul.Canceled), results
+    dist.barrier()
+    close_all()
+
+
 def bounded(rank, size, port, link, steps):
     """Losses of a small model whose gradients may miss data; what they missed; how far replicas drifted."""
     enter(rank, size, port)
@@ -393,16 +536,78 @@ def bounded(rank, size, port, link, steps):
     return losses, missing, drift.item()
 
 
+class Bucket:
+    """A bucket of DDP: its place among `count` of a backward pass."""
+
+    def __init__(self, tensor, place, count):
+        self.buffer, self.index = (lambda: tensor), (lambda: place)
+        self.is_last = lambda: place == count - 1
+
+
+class LateGroup(dist.ProcessGroup):
+    """All-reduces end when the test says so."""
+
+    def __init__(self):
+        super().__init__(0, 1)
+        self.works = []
+
+    def allreduce(self, tensors, options):
+        work = works.Work(tensors, True)
+        work.missing_bytes = 10 ** len(self.works)
+        self.works.append(work)
+        return work
+
+
+def buckets(rank, size, port):
+    """Buckets that end in another order than they begin, or fail, count for their own backward pass."""
+    group = LateGroup()
+    hook = longhaul.torch.BoundedHook(group)
+    tensors = [torch.ones(n) for n in (1000, 100, 1)]
+    futures = [hook(None, Bucket(tensor, i, 3)) for i, tensor in enumerate(tensors)]
+    futures += [hook(None, Bucket(tensor, i, 3)) for i, tensor in enumerate(tensors)]
+    failure = longhaul.LonghaulError(1, "failed")
+    for i in (2, 5, 3, 0):
+        group.works[i]._end()
+    group.works[4]._end(failure)
+    group.works[1]._end()
+    for i in (0, 1, 2, 3, 5):
+        futures[i].wait()
+    try:
+        futures[4].wait()
+        raise AssertionError("the failure of a bucket is lost")
+    except RuntimeError as error:
+        assert "failed" in str(error), error
+    steps = sorted(hook.steps, key=lambda step: step.failed_buckets)
+    assert [(s.bytes, s.missing_bytes, s.failed_buckets) for s in steps] == [
+        (4404, 111, 0), (4004, 101000, 1)
+    ], steps  # fmt: skip
+    enter(rank, size, port)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 400000, bias=False), torch.nn.Linear(400000, 4))
+    model = torch.nn.parallel.DistributedDataParallel(model, bucket_cap_mb=1)
+    hook = longhaul.torch.bounded_hook(deadline=5.0)
+    model.register_comm_hook(None, hook)
+    for _ in range(3):
+        model(torch.ones(2, 4)).sum().backward()
+    total = sum(4 * each.numel() for each in model.parameters())
+    assert [step.bytes for step in hook.steps] == [total] * 3, hook.steps
+    outside = longhaul.torch.bounded_hook(ranks=[0])
+    if rank:
+        try:
+            outside(None, Bucket(torch.ones(3), 0, 1))
+            raise AssertionError("a rank that is no member used the hook")
+        except ValueError as error:
+            assert "not among" in str(error), error
+    dist.barrier()
+    dist.destroy_process_group()
+
+
 def sharded(rank, size, port, backend, steps):
     """Losses of a model under FSDP2."""
     enter(rank, size, port, backend)
-    from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.fsdp import fully_shard
-
     torch.manual_seed(1)
     mesh = init_device_mesh("cpu", (size,))
     model = torch.nn.Sequential(torch.nn.Linear(20, 64), torch.nn.ReLU(), torch.nn.Linear(64, 2))
-    fully_shard(model, mesh=mesh)
+    torch.distributed.fsdp.fully_shard(model, mesh=mesh)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     generator = torch.Generator().manual_seed(10 + rank)
     losses = []
@@ -528,6 +733,56 @@ def late(rank, size, port):
     dist.destroy_process_group()
 
 
+def again(rank, size, port):
+    """Groups over one store, one after the other."""
+    torch.set_num_threads(1)
+    store = dist.TCPStore("127.0.0.1", port, size, is_master=rank == 0, wait_for_workers=False)
+    for number in range(3):
+        dist.init_process_group(
+            "longhaul", store=store, rank=rank, world_size=size, timeout=datetime.timedelta(seconds=10)
+        )
+        dist.all_reduce(tensor := torch.ones(3))
+        assert tensor[0] == size
+        work = dist.isend(torch.full((3,), float(number)), 1 - rank)
+        dist.recv(into := torch.zeros(3), 1 - rank)
+        work.wait()
+        assert into[0] == number
+        close_all()
+    store.set(f"over/{rank}", b"1")
+    store.wait(["over/0", "over/1"])
+    if rank:
+        store.set("left", b"1")
+    else:
+        store.wait(["left"])
+
+
+def forked(rank, size, port):
+    """A child of a process with a group makes a group of its own, on an engine of its own."""
+    dist.init_process_group("longhaul", store=dist.HashStore(), rank=0, world_size=1)
+    dist.all_reduce(torch.ones(3), async_op=True).wait()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            assert not works.groups and not works.endpoints
+            group = longhaul.torch.ProcessGroupLonghaul(dist.HashStore(), 0, 1, datetime.timedelta(seconds=9))
+            work = group.allreduce([torch.ones(3)])
+            work.get_future().wait()
+            work.wait()
+            group.shutdown()
+            status = 0
+        finally:
+            os._exit(status)
+    end = time.monotonic() + 30
+    while (done := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < end:
+        time.sleep(0.01)
+    if done == (0, 0):
+        os.kill(child, 9)
+    assert done == (child, 0), done
+    dist.all_reduce(torch.ones(3))
+    close_all()
+
+
 def alone(rank, size, port):
     dist.init_process_group("longhaul", store=dist.HashStore(), rank=0, world_size=1)
     dist.all_reduce(tensor := torch.ones(3))
@@ -550,9 +805,68 @@ print("done")
 """
 
 
+INTERRUPTED = """
+import datetime, os, signal, threading, time, torch, torch.distributed as dist
+import longhaul.torch
+dist.init_process_group("longhaul", timeout=datetime.timedelta(seconds=50))
+dist.barrier()
+if dist.get_rank() == 0:
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    began = time.monotonic()
+    try:
+        dist.all_reduce(torch.ones(1000))
+    except KeyboardInterrupt:
+        assert time.monotonic() - began < 10
+        print("interrupted", flush=True)
+else:
+    time.sleep(1.5)
+print("done", flush=True)
+"""
+
+
+def run_script(script, size=2):
+    """(exit status, output) of each rank."""
+    environment = {
+        **os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(ranks.free_port()),
+        "WORLD_SIZE": str(size),
+    }  # fmt: skip
+    children = [
+        subprocess.Popen([sys.executable, "-c", script], env={**environment, "RANK": str(rank)}, text=True,
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        for rank in range(size)
+    ]  # fmt: skip
+    try:
+        outputs = [child.communicate(timeout=40)[0] for child in children]
+    finally:
+        for child in children:
+            child.kill()
+    return [(child.returncode, output) for child, output in zip(children, outputs)]
+
+
+BROKEN = """
+import os, warnings
+os.environ["LONGHAUL_LIBRARY"] = "/nowhere"
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    import torch
+assert any("without the backend longhaul" in str(each.message) for each in caught), caught
+"""
+
+
 class Torch(unittest.TestCase):
     def test_callbacks(self):
         ranks.run(callbacks, 2)
+
+    def test_callbacks_that_wait(self):
+        ranks.run(waits_in_callbacks, 2)
+
+    def test_power_sgd_is_that_of_gloo(self):
+        for one, other in zip(ranks.run(power, 2, "longhaul", 30), ranks.run(power, 2, "gloo", 30)):
+            self.assertTrue(all(abs(a - b) < 1e-3 for a, b in zip(one, other)), (one, other))
+            self.assertLess(one[-1], one[0])
+
+    def test_a_group_that_two_threads_close(self):
+        ranks.run(closed_by_two, 2)
 
     def test_bounded_gradients(self):
         steps = 60
@@ -569,6 +883,9 @@ class Torch(unittest.TestCase):
         for invalid in ("soon", 0, -1.0):
             with self.assertRaisesRegex(ValueError, "deadline"):
                 longhaul.torch.bounded_hook(invalid)
+
+    def test_bounded_gradients_in_buckets(self):
+        ranks.run(buckets, 2)
 
     def test_reductions_of_every_type(self):
         refused = ranks.run(reductions, 2)[0]
@@ -587,6 +904,9 @@ class Torch(unittest.TestCase):
 
     def test_premultiplied_sums(self):
         ranks.run(premultiplied, 2)
+
+    def test_tensors_of_two_types(self):
+        ranks.run(mixed_types, 2)
 
     def test_copies_are_those_of_gloo(self):
         for size in (2, 3):
@@ -626,17 +946,26 @@ class Torch(unittest.TestCase):
         ranks.run(late, 2)
 
     def test_exit_without_destroy(self):
-        port = str(ranks.free_port())
-        environment = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2"}
-        children = [
-            subprocess.Popen([sys.executable, "-c", EXITS], env={**environment, "RANK": str(rank)}, text=True,
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-            for rank in range(2)
-        ]  # fmt: skip
-        for child in children:
-            output = child.communicate(timeout=60)[0]
-            self.assertEqual(child.returncode, 0, output)
+        for status, output in run_script(EXITS):
+            self.assertEqual(status, 0, output)
             self.assertIn("done", output)
+
+    def test_an_interrupted_call(self):
+        results = run_script(INTERRUPTED)
+        for status, output in results:
+            self.assertEqual(status, 0, output)
+            self.assertIn("done", output)
+        self.assertIn("interrupted", results[0][1])
+
+    def test_groups_over_one_store(self):
+        ranks.run(again, 2)
+
+    def test_a_child_of_fork(self):
+        ranks.run(forked, 1)
+
+    def test_torch_without_the_library(self):
+        for status, output in run_script(BROKEN, 1):
+            self.assertEqual(status, 0, output)
 
     def test_options(self):
         with self.assertRaisesRegex(TypeError, "expected longhaul.torch.Options"):

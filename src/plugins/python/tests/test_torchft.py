@@ -12,15 +12,18 @@ import ranks
 
 try:
     import torch
-    import torch.distributed as dist
-    from torchft import local_sgd_integ_test, manager_integ_test
-    from torchft import process_group_test as theirs
-
-    import longhaul
-    import longhaul.torchft
-except ImportError as error:
+    import torchft  # noqa: F401
+except ModuleNotFoundError as error:
+    if error.name not in ("torch", "torchft"):
+        raise
     print(f"skipped: {error}")
     sys.exit(77)
+import torch.distributed as dist
+from torchft import local_sgd_integ_test, manager_integ_test
+from torchft import process_group_test as theirs
+
+import longhaul
+import longhaul.torchft
 
 TRAINING = False
 SECOND = datetime.timedelta(seconds=1)
@@ -151,7 +154,36 @@ def mortal(rank, size, port):
     return tensor[0].item(), took
 
 
+def late_errors(rank, size, port):
+    """Errors of a group that was replaced are not those of the next one."""
+    torch.set_num_threads(1)
+    store = dist.TCPStore("127.0.0.1", port, is_master=rank == 0, wait_for_workers=False)
+    group = longhaul.torchft.ProcessGroupLonghaul(20 * SECOND, options())
+    group.configure(f"127.0.0.1:{port}/torchft/0/0", "", rank, size)
+    wrap, held = group._wrap_work, []
+    group._wrap_work = lambda work, opts: held.append((work, opts))  # as of a thread that is slow
+    if rank == 0:
+        group.allreduce([torch.ones(3)], dist.AllreduceOptions())
+    group._wrap_work = wrap
+    group.configure(f"127.0.0.1:{port}/torchft/1/0", "", rank, size)
+    for work, opts in held:
+        assert isinstance(work.exception(), longhaul.LonghaulError)
+        wrap(work, opts)
+    assert group.errored() is None, group.errored()
+    group.allreduce([torch.ones(3)], dist.AllreduceOptions()).wait()
+    if rank == 0:
+        work = group.allreduce([torch.ones(3)], dist.AllreduceOptions())
+        group._pg.abort()
+        assert isinstance(work.exception(), longhaul.LonghaulError)
+        assert isinstance(group.errored(), longhaul.LonghaulError)
+    group.shutdown()
+    meet(store, rank, size)
+
+
 class Members(unittest.TestCase):
+    def test_late_errors(self):
+        ranks.run(late_errors, 2)
+
     def test_come_and_go(self):
         for right, median in ranks.run(replica, 3, 20):
             self.assertTrue(right)

@@ -11,6 +11,8 @@ import math
 import os
 import pathlib
 import sys
+import time
+from collections.abc import Callable
 from typing import Any
 
 from longhaul._ffi import ffi as _ffi
@@ -61,7 +63,8 @@ def _load() -> Any:
     version = f"{declared.LH_VERSION_MAJOR}.{declared.LH_VERSION_MINOR}"
     path = _library_folder() / f"liblonghaul.so.{version}"
     try:
-        loaded = ffi.dlopen(str(path))
+        # Its threads may run when the interpreter ends: it stays where it is.
+        loaded = ffi.dlopen(str(path), ffi.RTLD_NOW | ffi.RTLD_NODELETE)
     except OSError as error:
         raise ImportError(
             f"{path}: {error} (install the package again with pip, or set LONGHAUL_LIBRARY to the folder "
@@ -114,6 +117,22 @@ def nanoseconds(seconds: float | None) -> int:
     if not seconds >= 0:
         raise ValueError(f"timeout {seconds}: out of range (0 or more seconds, or None for no limit)")
     return min(int(seconds * 1e9), NO_LIMIT - 1)
+
+
+_SLICE = 0.2  # seconds
+
+
+def sliced(call: Callable[[int], int], timeout: float | None) -> int:
+    """Calls call(nanoseconds), which waits for that time at most, until it does not return -LH_ETIMEDOUT, or
+    `timeout` seconds have passed. Ctrl-C acts between two calls.
+    """
+    nanoseconds(timeout)  # refuses what is no time
+    end = None if timeout is None else time.monotonic() + timeout
+    while True:
+        left = _SLICE if end is None else min(_SLICE, max(0.0, end - time.monotonic()))
+        code = call(nanoseconds(left))
+        if code != -lib.LH_ETIMEDOUT or (end is not None and time.monotonic() >= end):
+            return code
 
 
 def text(pointer: Any) -> str:

@@ -134,7 +134,8 @@ class Work(dist.Work):
         self._ending_thread = 0
         self._claimed = False
         self._ended = threading.Event() if pending else None
-        self._future: Future[Any] | None = None
+        self._given: Future[Any] | None = None  # set at the end
+        self._future: Future[Any] | None = None  # follows it
 
     def _end(self, error: BaseException | None = None, then: Finish | None = None) -> None:
         """Ends the work, unless it has ended. Completes its future, if there is one, in another thread, as
@@ -149,20 +150,20 @@ class Work(dist.Work):
         if error is not None and self._on_error is not None:
             self._on_error(error)
         with _states:
-            future = self._future
-            if future is None:
+            given = self._given
+            if given is None:
                 self._ended.set()
-        if future is not None:
-            callers.run(lambda: self._complete(future, then))
+        if given is not None:
+            callers.run(lambda: self._complete(given, then))
         elif then is not None:
             then()
 
-    def _complete(self, future: Future[Any], then: Finish | None) -> None:
+    def _complete(self, given: Future[Any], then: Finish | None) -> None:
         assert self._ended is not None
         # As in torch: callbacks of the future have run when a wait() returns; one of them may wait, too.
         self._ending_thread = threading.get_ident()
         try:
-            _resolve(future, self._outputs, self._error)
+            given.set_result(None)
         finally:
             self._ended.set()
             self._ending_thread = 0
@@ -202,12 +203,20 @@ class Work(dist.Work):
         return self._error
 
     def get_future(self) -> Future[Any]:
+        """The outputs, or the error as a RuntimeError with its text."""
         with _states:
             if self._future is None:
-                self._future = Future()
+                # Not set_exception(): C++, such as DDP's reducer, would take the exception for a result.
+                self._given = Future()
+                self._future = self._given.then(self._outcome)
                 if not self._is_pending():
-                    _resolve(self._future, self._outputs, self._error)
+                    self._given.set_result(None)
             return self._future
+
+    def _outcome(self, _: Any) -> list[torch.Tensor]:
+        if self._error is not None:
+            raise self._error
+        return self._outputs
 
     def result(self) -> list[torch.Tensor]:
         return self._outputs
@@ -220,13 +229,6 @@ class Work(dist.Work):
 
     def _source_rank(self) -> int:
         return self._source
-
-
-def _resolve(future: Future[Any], outputs: list[torch.Tensor], error: BaseException | None) -> None:
-    if error is None:
-        future.set_result(outputs)
-    else:
-        future.set_exception(error)
 
 
 class Endpoint:
@@ -271,6 +273,10 @@ class Endpoint:
         with self._wake:
             self._watchers.add(watcher)
             self._wake.notify()
+
+    def serves_here(self) -> bool:
+        """Whether the caller is the thread."""
+        return threading.current_thread() is self._thread
 
     def close(self) -> None:
         with self._wake:

@@ -32,6 +32,7 @@ from longhaul._native import (
     lib,
     nanoseconds,
     set_fields,
+    sliced,
     text,
 )
 from longhaul.group import ranges_of
@@ -124,7 +125,8 @@ class CompletionQueue(_Closes):
 
     def wait(self, timeout: float | None = None) -> list[Completion]:
         """Waits for the first entry, and takes at most 64. TimedOut after `timeout` seconds."""
-        return self._taken(check(lib.lh_queue_wait(self._handle, self._entries, 64, nanoseconds(timeout))))
+        count = sliced(lambda ns: int(lib.lh_queue_wait(self._handle, self._entries, 64, ns)), timeout)
+        return self._taken(check(count))
 
     def fileno(self) -> int:
         """The descriptor: it becomes readable with the first entry after arm()."""
@@ -219,7 +221,7 @@ class Request:
         """Waits for the message. TimedOut after `timeout` seconds: it is still pending. LonghaulError: it
         failed.
         """
-        code = self._call(lib.lh_wait, 0, nanoseconds(timeout))
+        code = sliced(lambda ns: self._call(lib.lh_wait, 0, ns), timeout)
         if code == -lib.LH_ETIMEDOUT:
             raise failure(code, f"message: pending after {timeout} s (wait longer, or cancel it)")
         check(code)

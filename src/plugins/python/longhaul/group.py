@@ -28,7 +28,7 @@ from longhaul._native import (
     ffi,
     last_error,
     lib,
-    nanoseconds,
+    sliced,
     set_fields,
     text,
     type_number,
@@ -91,7 +91,7 @@ class Operation:
         RankFailed: a rank has failed; TimedOut: the deadline has passed, or the timeout, after which the
         operation is still pending; Canceled; LonghaulError: another error.
         """
-        code = self._call(lib.lh_collective_wait, 0, nanoseconds(timeout))
+        code = sliced(lambda ns: self._call(lib.lh_collective_wait, 0, ns), timeout)
         if code == -lib.LH_ETIMEDOUT:
             raise failure(code, f"collective: pending after {timeout} s (wait longer, or set deadline=)")
         check(code)

@@ -318,7 +318,11 @@ class ProcessGroupLonghaul(_Base):
                 self._idle.notify_all()  # another thread may wait in shutdown()
         if first:
             self._end_close(in_callback)
-        elif not in_callback:
+            return
+        mail = self._mail
+        if cancel and mail is not None and self._closed is not None:
+            mail.close(self._closed)  # another thread may wait in shutdown() for its sends
+        if not in_callback:
             self._gone.wait()
 
     def _end_close(self, in_callback: bool) -> None:
@@ -327,9 +331,10 @@ class ProcessGroupLonghaul(_Base):
                 while self._is_busy(in_callback):  # each operation has a deadline
                     self._idle.wait()
             with self._mail_lock:
-                if self._mail is not None:
-                    assert self._closed is not None
-                    self._mail.close(self._closed)
+                mail = self._mail
+            if mail is not None:
+                assert self._closed is not None
+                mail.close(self._closed, drain=not self._canceled)
             self._group.close()
         finally:
             groups.discard(self)

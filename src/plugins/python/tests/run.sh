@@ -77,7 +77,7 @@ package)
 torch)
     fetch cffi "$torch" numpy
     update_package
-    own_network "$python" test_torch.py
+    own_network "$python" test_torch.py && own_network "$python" test_messages.py
     ;;
 torchft | training)
     fetch cffi "$torch" numpy torchft==0.2.0 parameterized expecttest

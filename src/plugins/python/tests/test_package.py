@@ -35,6 +35,50 @@ def meet(rank, size, port, **settings):
     return longhaul.Group.rendezvous(f"127.0.0.1:{port}", rank, size, "a secret", **settings)
 
 
+# Two ends in a process, which ends without closing anything.
+UNCLOSED = """
+import threading, longhaul
+listener = longhaul.listen("127.0.0.1:0")
+found = []
+thread = threading.Thread(target=lambda: found.append(listener.accept(30)))
+thread.start()
+client = longhaul.connect(f"127.0.0.1:{listener.port}")
+thread.join()
+request = found[0].recv(bytearray(5))
+client.send(b"hello").wait(30)
+request.wait(30)
+"""
+INTERRUPTED = """
+import os, signal, threading, time, longhaul
+listener = longhaul.listen("127.0.0.1:0")
+found = []
+thread = threading.Thread(target=lambda: found.append(listener.accept(30)))
+thread.start()
+client = longhaul.connect(f"127.0.0.1:{listener.port}")
+thread.join()
+threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    client.recv(bytearray(5)).wait()
+except KeyboardInterrupt:
+    client.close()
+    print("interrupted")
+"""
+
+
+class Ends(unittest.TestCase):
+    def run_text(self, text):
+        done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_a_program_that_closes_nothing(self):
+        for _ in range(3):
+            self.run_text(UNCLOSED)
+
+    def test_an_interrupt_ends_a_wait(self):
+        self.assertEqual(self.run_text(INTERRUPTED), "interrupted\n")
+
+
 class Buffers(unittest.TestCase):
     def test_types_come_from_the_format(self):
         for code, name in (("f", "f32"), ("d", "f64"), ("i", "i32"), ("q", "i64"), ("B", "u8")):

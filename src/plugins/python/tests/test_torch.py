@@ -505,6 +505,21 @@ def closed_by_two(rank, size, port):
     close_all()
 
 
+def failing(rank, size, port):
+    """A rank dies within a backward pass of DDP: that of the other raises, in C++."""
+    torch.set_num_threads(1)
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), RANK=str(rank), WORLD_SIZE=str(size))
+    options = longhaul.torch.Options(settings={"peer_timeout": 2.0})
+    dist.init_process_group("longhaul", pg_options=options, timeout=datetime.timedelta(seconds=50))
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(64, 64))
+    model(torch.randn(4, 64)).sum().backward()
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    with unittest.TestCase().assertRaisesRegex(RuntimeError, "rank 1"):
+        model(torch.randn(4, 64)).sum().backward()
+    dist.distributed_c10d._get_default_group().abort()
+
+
 def bounded(rank, size, port, link, steps):
     """Losses of a small model whose gradients may miss data; what they missed; how far replicas drifted."""
     enter(rank, size, port)
@@ -854,6 +869,9 @@ assert any("without the backend longhaul" in str(each.message) for each in caugh
 
 
 class Torch(unittest.TestCase):
+    def test_ddp_with_a_rank_that_dies(self):
+        ranks.run(failing, 2, dies=(1,))
+
     def test_callbacks(self):
         ranks.run(callbacks, 2)
 

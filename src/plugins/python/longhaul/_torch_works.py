@@ -77,20 +77,23 @@ class Callers:
     def join(self, seconds: float) -> None:
         """Waits for the threads, which end after stop(), but no longer than that."""
         end = time.monotonic() + seconds
-        for thread in list(self._threads):
-            thread.join(max(0.0, end - time.monotonic()))
+        while time.monotonic() < end:
+            with self._wake:
+                alive = [thread for thread in self._threads if thread.is_alive()]
+            if not alive:
+                return
+            alive[0].join(end - time.monotonic())  # it may have started another one
 
     def _start(self) -> None:
         thread = threading.Thread(target=self._serve, name="longhaul-callbacks", daemon=True)
-        try:
-            thread.start()
-        except RuntimeError:  # the interpreter ends: the calls run here
-            with self._wake:
-                self._stop = True
-            self._serve()
-            return
         with self._wake:
-            self._threads = {thread, *(each for each in self._threads if each.is_alive())}
+            try:
+                thread.start()
+                self._threads = {thread, *(each for each in self._threads if each.is_alive())}
+                return
+            except RuntimeError:  # the interpreter ends: the calls run here
+                self._stop = True
+        self._serve()
 
     def _serve(self) -> None:
         self._here.is_one = True

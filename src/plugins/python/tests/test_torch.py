@@ -810,12 +810,15 @@ def alone(rank, size, port):
 
 
 EXITS = """
-import os, sys, torch, torch.distributed as dist
+import os, sys, time, torch, torch.distributed as dist
 import longhaul.torch
 dist.init_process_group("longhaul")
 dist.all_reduce(torch.ones(3))
 work = dist.all_reduce(torch.ones(3), async_op=True)
 dist.send(torch.ones(1), 1 - dist.get_rank()) if dist.get_rank() else dist.recv(torch.ones(1), 1)
+for _ in range(100):  # callbacks that are pending at the exit
+    work = dist.all_reduce(torch.ones(100), async_op=True)
+    work.get_future().then(lambda future: (time.sleep(0.001), future.value()[0] * 2)[1])
 print("done")
 """
 

@@ -383,8 +383,7 @@ def callbacks(rank, size, port):
         work = dist.all_reduce(torch.ones(10), async_op=True)
         work.get_future().then(lambda future: seen.append((work.wait(), work.is_completed())))
         work.wait()
-        assert seen == [(True, True)], seen
-        assert work.get_future().done()
+        assert seen == [(True, True)] and work.get_future().done(), seen
     closed = threading.Event()
     work = dist.all_reduce(torch.ones(10), async_op=True, group=group)
     work.get_future().add_done_callback(lambda _: (group.shutdown(), closed.set()))
@@ -512,7 +511,6 @@ def failing(rank, size, port):
     options = longhaul.torch.Options(settings={"peer_timeout": 2.0})
     dist.init_process_group("longhaul", pg_options=options, timeout=datetime.timedelta(seconds=50))
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(64, 64))
-    model(torch.randn(4, 64)).sum().backward()
     if rank == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     with unittest.TestCase().assertRaisesRegex(RuntimeError, "rank 1"):

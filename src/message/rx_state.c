@@ -202,10 +202,8 @@ static struct auto_setup setup_of(const struct rx *rx)
 void auto_scheme_init(struct rx *rx, struct auto_scheme *a)
 {
     *a = (struct auto_scheme){.arrival_ns = LH_TIME_NEVER};
-    if (rx->choice.automatic) {
-        int error = lh_model_scheme_parse(rx->choice.scheme->name, &a->named.scheme);
-        assert(!error); /* of this build */
-    }
+    if (rx->choice.automatic)
+        a->named.unplanned = rx->choice.scheme->name;
     path_estimate_init(&a->estimate);
     rx->automatic = a;
 }
@@ -335,19 +333,12 @@ static bool prior_suits(const struct rx *rx, const struct scheme_choice *prior, 
     return slots <= rx->attr->slots / PRIOR_SLOTS_PART;
 }
 
-static void name_choice(struct auto_scheme *a, const char *name)
-{
-    a->named = (struct auto_named){0};
-    int error = lh_model_scheme_parse(name, &a->named.scheme);
-    assert(!error); /* of this build */
-}
-
 /* By how much of the path has been seen. */
 static void choose_prior(struct rx *rx, uint64_t bytes, struct scheme_choice *choice)
 {
     struct scheme_choice prior = *choice;
     size_t i = 0;
-    name_choice(rx->automatic, SCHEME_NAME_PLAIN);
+    rx->automatic->named = (struct auto_named){.unplanned = SCHEME_NAME_PLAIN};
     if (!has_prior(rx) || bytes < PRIOR_CHUNKS_MIN * (uint64_t)rx->attr->chunk_bytes ||
         !is_short(rx, bytes))
         return;
@@ -358,7 +349,7 @@ static void choose_prior(struct rx *rx, uint64_t bytes, struct scheme_choice *ch
     assert(!error); /* of this build */
     if (!prior_suits(rx, &prior, bytes))
         return;
-    name_choice(rx->automatic, priors[i].scheme);
+    rx->automatic->named.unplanned = priors[i].scheme;
     *choice = prior;
 }
 
@@ -401,7 +392,7 @@ void auto_scheme_spare(const struct rx *rx, struct scheme_choice *choice)
     if (rx->automatic)
         adapt(rx, 0, choice);
     if (rx->choice.automatic)
-        name_choice(rx->automatic, SCHEME_NAME_PLAIN);
+        rx->automatic->named = (struct auto_named){.unplanned = SCHEME_NAME_PLAIN};
 }
 
 bool auto_scheme_planning(const struct rx *rx)
@@ -508,7 +499,12 @@ void auto_scheme_report(const struct rx *rx, struct lh_scheme_report *out)
         .expected_s = a->named.seconds,
         .other_expected_s = a->named.other_seconds,
     };
-    lh_model_scheme_format(&a->named.scheme, out->scheme, sizeof out->scheme);
+    struct lh_model_scheme named = a->named.scheme;
+    if (a->named.unplanned) {
+        int error = lh_model_scheme_parse(a->named.unplanned, &named);
+        assert(!error); /* of this build */
+    }
+    lh_model_scheme_format(&named, out->scheme, sizeof out->scheme);
     if (a->named.other_seconds > 0)
         lh_model_scheme_format(&a->named.other, out->other, sizeof out->other);
 }

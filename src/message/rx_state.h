@@ -348,6 +348,7 @@ bool waiting_pop(struct waiting *waiting, struct store *store, struct rx_receive
 
 /* What the newest message came by, for the user. */
 struct auto_named {
+    const char *unplanned; /* name of a scheme with its defaults; NULL: a plan chose `scheme` */
     struct lh_model_scheme scheme, other; /* without other: .other_seconds 0 */
     double seconds, other_seconds;
 };

@@ -30,7 +30,7 @@ import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import PrefixStore
 
-from longhaul._native import Canceled, LonghaulError, check, failure, ffi, lib, nanoseconds, text
+from longhaul._native import Canceled, LonghaulError, check, failure, ffi, lib, nanoseconds, sliced, text
 from longhaul._torch_bounded import BoundedHook, BoundedStep, reliability_of
 from longhaul._torch_messages import Messages
 from longhaul._torch_works import (
@@ -206,7 +206,6 @@ def _planned(tensor: torch.Tensor, reduce_op: Any) -> _Plan:
     raise NotImplementedError(f"{op} of {kind}: not supported (convert the tensor, for example to float32)")
 
 
-_SLICE_NS = 200_000_000  # of a wait, after which Python handles signals
 _CANCEL_NS = 5_000_000_000  # until an operation that was canceled ends
 
 
@@ -407,9 +406,8 @@ class ProcessGroupLonghaul(_Base):
         """
         result, ended = ffi.new("struct lh_collective_result *"), False
         try:
-            while not ended:
-                code = lib.lh_collective_wait(handle, _SLICE_NS, result)
-                ended = code != -lib.LH_ETIMEDOUT
+            code = sliced(lambda ns: int(lib.lh_collective_wait(handle, ns, result)), None)
+            ended = True
             check(code)
             return result
         finally:

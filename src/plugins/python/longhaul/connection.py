@@ -13,12 +13,9 @@ rate_bps=10**9, link="rtt=25ms,loss=1e-3". Times are seconds.
 from __future__ import annotations
 
 import asyncio
-import collections
 import dataclasses
 import itertools
-import threading
-from collections.abc import Generator, Sequence
-from types import TracebackType
+from collections.abc import Sequence
 from typing import Any
 
 from longhaul._native import (
@@ -35,28 +32,10 @@ from longhaul._native import (
     sliced,
     text,
 )
-from longhaul.group import ranges_of
+from longhaul._pending import Closes, Handle, Pending, ranges_of
 
 
-_SWEPT = 2  # earlier requests that a call looks at: each call adds one
-
-
-class _Closes:
-    """A context manager that closes its object."""
-
-    def __enter__(self) -> Any:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        raise NotImplementedError
-
-
-class Engine(_Closes):
+class Engine(Closes):
     """A device with its sockets and threads, shared by connections, listeners and groups.
 
     settings: fields of struct lh_engine_attr: device="udp:127.0.0.1" (required), workers=2, rate_bps=10**9.
@@ -97,7 +76,7 @@ class Completion:
     tag: int
 
 
-class CompletionQueue(_Closes):
+class CompletionQueue(Closes):
     """One place, and one descriptor, for the ends of operations of an engine; also for asyncio.
 
         queue.attach()                                   # in the running loop
@@ -191,116 +170,34 @@ class Delivery:
     missing_bytes: int
 
 
-class Request:
-    """A message in progress. It keeps its buffers, and the connection keeps it, until it is done.
+class Request(Pending[Delivery]):
+    """A message in progress. It keeps its buffers, and the connection keeps it, until it is done."""
 
-    Any thread may use it.
-    """
+    _WAIT, _TEST, _CANCEL = "lh_wait", "lh_test", "lh_cancel"
+    _FREE, _RESULT = "lh_request_free", "struct lh_result *"
+    _NAME, _REMEDY = "message", "cancel it"
 
-    def __init__(
-        self, connection: Connection, handle: Any, buffers: Any, queue: CompletionQueue | None, user: int
-    ) -> None:
-        self._connection = connection
-        self._handle = handle
-        self._buffers = buffers
-        self._queue = queue
-        self._user = user
-        self._users = 0  # threads in a call with the handle
-        self._outcome: Delivery | LonghaulError | None = None
-        self._ranges: list[tuple[int, int]] = []
-
-    def __del__(self) -> None:
-        self._free()
-
-    def _free(self) -> None:
-        handle, self._handle = getattr(self, "_handle", None), None
-        if handle is not None:
-            lib.lh_request_free(handle)
-
-    def wait(self, timeout: float | None = None) -> Delivery:
-        """Waits for the message. TimedOut after `timeout` seconds: it is still pending. LonghaulError: it
-        failed.
-        """
-        code = sliced(lambda ns: self._call(lib.lh_wait, 0, ns), timeout)
-        if code == -lib.LH_ETIMEDOUT:
-            raise failure(code, f"message: pending after {timeout} s (wait longer, or cancel it)")
-        check(code)
-        return self._value()
-
-    def test(self) -> Delivery | None:
-        """Returns the delivery, or None while the message is pending. Errors as wait()."""
-        check(self._call(lib.lh_test, 1))
-        return None if self._outcome is None else self._value()
-
-    def cancel(self) -> None:
-        """Cancels the message: it ends with Canceled, unless it was done."""
-        with self._connection._idle:
-            if self._outcome is None:
-                check(lib.lh_cancel(self._handle))
-
-    def _call(self, call: Any, done: int, *arguments: Any) -> int:
-        """A call that may find the end, which it reports by `done`. The last of several threads frees."""
-        with self._connection._idle:
-            if self._outcome is not None:
-                return done
-            self._users += 1
-        found, code = ffi.new("struct lh_result *"), -1
-        try:
-            code = int(call(self._handle, *arguments, found))
-        finally:
-            with self._connection._idle:
-                self._users -= 1
-                if code == done and self._outcome is None:
-                    self._end(found)
-                if self._outcome is not None and self._users == 0:
-                    self._free()
-        return code
-
-    def missing_ranges(self) -> list[tuple[int, int]]:
-        """(offset, bytes) of each range that did not arrive by the deadline, sorted, never adjacent."""
-        return list(self._ranges)
-
-    def __await__(self) -> Generator[Any, None, Delivery]:
-        if self._call(lib.lh_test, 1) == 0:
-            if self._queue is None:
-                raise RuntimeError(
-                    "message without a completion queue: pass queue= to the call, or use wait()"
-                )
-            yield from self._queue.future(self._user).__await__()
-        return self.wait()
-
-    def _value(self) -> Delivery:
-        if isinstance(self._outcome, LonghaulError):
-            raise self._outcome
-        assert self._outcome is not None
-        return self._outcome
-
-    def _end(self, found: Any) -> None:
+    def _result(self, found: Any) -> Delivery | LonghaulError:
         if found.error:
-            self._outcome = failure(found.error, describe(found.error))
-        else:
-            if found.missing_bytes:
-                self._ranges = ranges_of(lib.lh_missing, self._handle)
-            self._outcome = Delivery(
-                found.bytes, found.tag, (found.ended_ns - found.started_ns) / 1e9, found.missing_bytes
-            )
-        self._buffers = None
-        self._connection._pending.pop(self, None)
+            return failure(found.error, describe(found.error))
+        if found.missing_bytes:
+            self._ranges = ranges_of(lib.lh_missing, self._handle)
+        seconds = (found.ended_ns - found.started_ns) / 1e9
+        return Delivery(found.bytes, found.tag, seconds, found.missing_bytes)
 
 
-class Connection(_Closes):
+class Connection(Handle):
     """Reliable messages to and from a peer. The n-th send fills the n-th receive; with match_tags=True tags
     choose. Any thread may use it. It closes itself when nothing refers to it, its requests and its regions.
     """
 
+    _NAME = "connection"
+
     def __init__(self, handle: Any, engine: Engine | None, keep: Any = None) -> None:
-        self._handle = handle
+        super().__init__(handle)
         self._engine = engine
         self._keep = keep
-        self._idle = threading.Condition()  # also the lock of the requests
-        self._users = 0  # threads in a call with the handle
         self._closing = False
-        self._pending: collections.OrderedDict[Request, None] = collections.OrderedDict()
         self._regions: set[Region] = set()  # the peer writes into their memory, whatever refers to them
 
     def __del__(self) -> None:
@@ -394,28 +291,13 @@ class Connection(_Closes):
                 self._idle.wait()
         lib.lh_close(handle)  # requests end, and their waiters wake, but requests stay valid
         for request in list(self._pending):
-            request._call(lib.lh_test, 1)
+            request._look()
         with self._idle:
             regions, self._regions = self._regions, set()
             for region in regions:
                 region._handle, region._buffers = None, []
             self._closing = False
             self._idle.notify_all()
-
-    def _call(self, call: Any, *arguments: Any) -> Any:
-        """call(handle, ...): close() waits for its end."""
-        with self._idle:
-            handle = self._handle
-            if handle is None:
-                raise ValueError("connection: closed")
-            self._users += 1
-        try:
-            return call(handle, *arguments)
-        finally:
-            with self._idle:
-                self._users -= 1
-                if self._closing and self._users == 0:
-                    self._idle.notify_all()
 
     def _start(
         self, call: Any, memory: Any, writable: bool, tag: int, ignore: int, queue: CompletionQueue | None
@@ -458,16 +340,6 @@ class Connection(_Closes):
         request: Request = self._call(begin)
         return request
 
-    def _sweep(self, count: int = _SWEPT) -> None:
-        """Ends some requests that are done, in turn: a caller need not wait for them."""
-        for _ in range(count):
-            with self._idle:
-                if not self._pending:
-                    return
-                oldest = next(iter(self._pending))
-                self._pending.move_to_end(oldest)
-            oldest._call(lib.lh_test, 1)
-
 
 class Region:
     """Memory that the peer of a connection may write and read. key: 16 bytes for that peer.
@@ -508,7 +380,7 @@ class Region:
         self._buffers = []
 
 
-class Listener(_Closes):
+class Listener(Closes):
     """Accepts connections. port: the TCP port it listens on."""
 
     def __init__(self, where: str, engine: Engine | None, settings: dict[str, Any]) -> None:

@@ -10,12 +10,10 @@ All ranks call the same collectives in the same order. Each call starts an opera
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 import os
 import threading
-from collections.abc import Callable, Generator, Sequence
-from types import TracebackType
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from longhaul._native import (
@@ -28,20 +26,18 @@ from longhaul._native import (
     ffi,
     last_error,
     lib,
-    sliced,
     set_fields,
     text,
     type_number,
 )
+from longhaul._pending import Handle, Pending, ranges_of
 
 if TYPE_CHECKING:
     from longhaul.connection import CompletionQueue, Engine
 
 Exchange = Callable[[bytes], Sequence[bytes]]
 _environment = threading.Lock()
-_uses = threading.Condition(threading.Lock())  # of the handles of groups and operations
 _CLOSE_S = 60.0  # of each wait of close()
-_SWEPT = 2  # earlier operations that a call looks at: each call adds one
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,151 +57,48 @@ class Result:
     block_bytes: int
 
 
-class Operation:
+class Operation(Pending[Result]):
     """A collective in progress. It keeps its buffers, and the group keeps it, until it is done."""
 
-    def __init__(
-        self, group: Group, handle: Any, buffers: tuple[Any, ...], queue: CompletionQueue | None, user: int
-    ) -> None:
-        self._group = group
-        self._handle = handle
-        self._buffers = buffers
-        self._queue = queue
-        self._user = user
-        self._users = 0  # threads in a call with the handle
-        self._outcome: Result | LonghaulError | None = None
-        self._missing: list[int] = []
-        self._ranges: list[tuple[int, int]] = []
-
-    def __del__(self) -> None:
-        self._free()
-
-    def _free(self) -> None:
-        handle, self._handle = getattr(self, "_handle", None), None
-        if handle is not None:
-            lib.lh_collective_free(handle)
-
-    def wait(self, timeout: float | None = None) -> Result:
-        """Waits until the operation is done. timeout: seconds; None: without limit.
-
-        RankFailed: a rank has failed; TimedOut: the deadline has passed, or the timeout, after which the
-        operation is still pending; Canceled; LonghaulError: another error.
-        """
-        code = sliced(lambda ns: self._call(lib.lh_collective_wait, 0, ns), timeout)
-        if code == -lib.LH_ETIMEDOUT:
-            raise failure(code, f"collective: pending after {timeout} s (wait longer, or set deadline=)")
-        check(code)
-        return self._value()
-
-    def test(self) -> Result | None:
-        """Returns the result, or None while the operation is pending. Errors as wait()."""
-        check(self._call(lib.lh_collective_test, 1))
-        return None if self._outcome is None else self._value()
-
-    def _call(self, call: Any, done: int, *arguments: Any) -> int:
-        """A call that may find the end, which it reports by `done`. The last of several threads frees."""
-        with _uses:
-            if self._outcome is not None:
-                return done
-            self._users += 1
-            self._group._users += 1
-        found, code = ffi.new("struct lh_collective_result *"), -1
-        try:
-            code = int(call(self._handle, *arguments, found))
-        finally:
-            with _uses:
-                self._users -= 1
-                if code == done and self._outcome is None:
-                    self._end(found)
-                if self._outcome is not None and self._users == 0:
-                    self._free()
-                self._group._leave()
-        return code
-
-    @property
-    def done(self) -> bool:
-        """Whether the operation has ended, with or without an error."""
-        try:
-            return self.test() is not None
-        except LonghaulError:
-            return True
-
-    def cancel(self) -> None:
-        """Cancels the operation at all ranks: it ends with Canceled, unless it was done."""
-        with _uses:
-            if self._outcome is None:
-                check(lib.lh_collective_cancel(self._handle))
+    _WAIT, _TEST, _CANCEL = "lh_collective_wait", "lh_collective_test", "lh_collective_cancel"
+    _FREE, _RESULT = "lh_collective_free", "struct lh_collective_result *"
+    _NAME, _REMEDY = "collective", "set deadline="
+    _NEEDS_OWNER = True
+    _owner: Group
+    _missing: Sequence[int] = ()
 
     def missing(self, rank: int) -> int:
         """Bytes from a rank that did not arrive by the deadline (reliability `bounded`); 0 while it is
         pending.
         """
-        if not 0 <= rank < self._group.size:
-            raise ValueError(f"rank {rank}: out of range (0 to {self._group.size - 1})")
+        if not 0 <= rank < self._owner.size:
+            raise ValueError(f"rank {rank}: out of range (0 to {self._owner.size - 1})")
         return self._missing[rank] if self._missing else 0
 
-    def missing_ranges(self) -> list[tuple[int, int]]:
-        """(offset, bytes) of each missing range of the output, sorted, never adjacent; none while it is
-        pending.
-
-        Their bytes are 0. For a sum they are ranges of the encoded tensor (longhaul/collective.h).
-        """
-        return list(self._ranges)
-
-    def __await__(self) -> Generator[Any, None, Result]:
-        """Awaits the end, in a loop that serves the operation's queue (CompletionQueue.attach())."""
-        if self._call(lib.lh_collective_test, 1) == 0:
-            if self._queue is None:
-                raise RuntimeError(
-                    "operation without a completion queue: pass queue= to the call, or use wait()"
-                )
-            yield from self._queue.future(self._user).__await__()
-        return self.wait()
-
-    def _value(self) -> Result:
-        if isinstance(self._outcome, LonghaulError):
-            raise self._outcome
-        assert self._outcome is not None
-        return self._outcome
-
-    def _end(self, found: Any) -> None:
-        self._buffers = ()
-        self._group._pending.pop(self, None)
+    def _result(self, found: Any) -> Result | LonghaulError:
         if found.error:
             rank = found.failed_rank if found.failed_rank != lib.LH_NO_RANK else None
-            self._outcome = failure(found.error, text(found.message), rank)
-        else:
-            if found.missing_bytes:
-                self._note_missing()
-            self._outcome = Result(
-                (found.ended_ns - found.started_ns) / 1e9,
-                found.bytes_sent,
-                found.bytes_received,
-                found.missing_bytes,
-                text(found.schedule),
-                found.block_bytes,
-            )
+            return failure(found.error, text(found.message), rank)
+        if found.missing_bytes:
+            self._missing = self._missing_of_ranks()
+            self._ranges = ranges_of(lib.lh_collective_ranges, self._handle)
+        return Result(
+            (found.ended_ns - found.started_ns) / 1e9,
+            found.bytes_sent,
+            found.bytes_received,
+            found.missing_bytes,
+            text(found.schedule),
+            found.block_bytes,
+        )
 
-    def _note_missing(self) -> None:
-        count = ffi.new("uint64_t *")
-        for rank in range(self._group.size):
-            check(lib.lh_collective_missing(self._handle, rank, count))
-            self._missing.append(count[0])
-        self._ranges = ranges_of(lib.lh_collective_ranges, self._handle)
-
-
-def ranges_of(call: Any, handle: Any) -> list[tuple[int, int]]:
-    """All ranges that lh_missing() or lh_collective_ranges() reports."""
-    found: list[tuple[int, int]] = []
-    ranges = ffi.new("struct lh_range[]", 256)
-    while True:
-        count = check(call(handle, len(found), ranges, 256))
-        found += [(ranges[i].offset, ranges[i].bytes) for i in range(count)]
-        if count < 256:
-            return found
+    def _missing_of_ranks(self) -> list[int]:
+        counts = ffi.new("uint64_t[]", self._owner.size)
+        for rank in range(self._owner.size):
+            check(lib.lh_collective_missing(self._handle, rank, counts + rank))
+        return list(counts)
 
 
-class Group:
+class Group(Handle):
     """Ranks 0 to size - 1, each connected to all others.
 
     Buffers are contiguous memory of the buffer protocol or of DLPack; `type` names their elements where they
@@ -217,6 +110,8 @@ class Group:
     `bounded`), queue (a CompletionQueue of the group's engine). It returns an Operation. A wrong argument
     raises at once: ValueError, TypeError, BufferError, LonghaulError.
     """
+
+    _NAME = "group"
 
     def __init__(
         self,
@@ -358,26 +253,16 @@ class Group:
         return made
 
     def _adopt(self, handle: Any, engine: Engine | None) -> None:
-        self._handle = handle
+        Handle.__init__(self, handle)
         self._engine = engine
-        self._users = 0  # threads in a call with the handle, or with that of an operation
-        self._pending: collections.OrderedDict[Operation, None] = collections.OrderedDict()
         self.rank: int = lib.lh_group_rank(handle)
         self.size: int = lib.lh_group_size(handle)
-
-    def __enter__(self) -> Group:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Cancels pending operations, waits until the peers have all data or have failed, and frees the
         group.
         """
-        with _uses:
+        with self._idle:
             handle, self._handle = self._handle, None  # no further calls
         if handle is None:
             return
@@ -389,8 +274,8 @@ class Group:
                     operation.wait(_CLOSE_S)
                 except LonghaulError:
                     pass  # it was canceled
-            with _uses:
-                if not _uses.wait_for(lambda: self._users == 0, _CLOSE_S):
+            with self._idle:
+                if not self._idle.wait_for(lambda: self._users == 0, _CLOSE_S):
                     busy = f"group: {self._users} calls are in progress (wait for them)"
                     raise failure(lib.LH_ESTATE, busy)
             check(lib.lh_group_destroy(handle))
@@ -398,21 +283,10 @@ class Group:
             self._handle = handle
             raise
 
-    def _call(self, call: Any, *arguments: Any) -> Any:
-        """call(handle, ...): close() waits for its end."""
-        with _uses:
-            handle = self._live()
-            self._users += 1
-        try:
-            return call(handle, *arguments)
-        finally:
-            with _uses:
-                self._leave()
-
-    def _leave(self) -> None:
-        self._users -= 1
-        if self._users == 0 and self._handle is None:
-            _uses.notify_all()
+    def _end(self) -> None:
+        """Leaves collectives in progress, as the program did: the peers learn that it is gone."""
+        if all(operation.done for operation in list(self._pending)):
+            self.close()
 
     @property
     def sites(self) -> list[str]:
@@ -648,11 +522,6 @@ class Group:
 
     # ---- inside --------------------------------------------------------------------------------------------
 
-    def _live(self) -> Any:
-        if self._handle is None:
-            raise ValueError("group: closed")
-        return self._handle
-
     def _in_and_out(self, data: Any, out: Any) -> tuple[Buffer, Buffer]:
         if out is None:
             both = Buffer(data, True)
@@ -691,23 +560,13 @@ class Group:
         def begin(group: Any) -> Operation:  # close() sees the operation
             check(call(group, *arguments, passed, handle))
             operation = Operation(self, handle[0], buffers, queue, user)
-            with _uses:
+            with self._idle:
                 self._pending[operation] = None
             return operation
 
         self._sweep()
         operation: Operation = self._call(begin)
         return operation
-
-    def _sweep(self) -> None:
-        """Ends some operations that are done, in turn: a caller need not wait for them."""
-        for _ in range(_SWEPT):
-            with _uses:
-                if not self._pending:
-                    return
-                oldest = next(iter(self._pending))
-                self._pending.move_to_end(oldest)
-            oldest._call(lib.lh_collective_test, 1)
 
 
 def _reduction(op: str) -> int:

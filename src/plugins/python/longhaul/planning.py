@@ -23,7 +23,7 @@ from longhaul._native import (
     text,
     type_number,
 )
-from longhaul.connection import _Closes
+from longhaul._pending import Closes
 
 _HADAMARD_TYPES = {"f32": 1, "bf16": 2, "f16": 3}
 _MEASURES = {"mean": 0, "p50": 1, "p99": 2, "p999": 3}
@@ -161,7 +161,7 @@ def probe(where: str, *, wait: float = 10.0, **settings: Any) -> dict[str, Any]:
     return fields_of(result)
 
 
-class ProbeServer(_Closes):
+class ProbeServer(Closes):
     """The server of probe(): answers a client while serve() runs. A context manager.
 
     where: "HOST:PORT", or ":PORT"; 0: a free port. port: the one it listens on.

@@ -37,7 +37,10 @@ def meet(rank, size, port, **settings):
 
 # Two ends in a process, which ends without closing anything.
 UNCLOSED = """
-import threading, longhaul
+import atexit, threading
+atexit.register(lambda: print(*(each._handle is None for each in (client, found[0], group))))
+import longhaul # which closes before that
+group = longhaul.Group(0, 1, device="udp:127.0.0.1")
 listener = longhaul.listen("127.0.0.1:0")
 found = []
 thread = threading.Thread(target=lambda: found.append(listener.accept(30)))
@@ -73,7 +76,7 @@ class Ends(unittest.TestCase):
 
     def test_a_program_that_closes_nothing(self):
         for _ in range(3):
-            self.run_text(UNCLOSED)
+            self.assertEqual(self.run_text(UNCLOSED), "True True True\n")
 
     def test_an_interrupt_ends_a_wait(self):
         self.assertEqual(self.run_text(INTERRUPTED), "interrupted\n")

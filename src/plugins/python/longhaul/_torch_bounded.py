@@ -1,4 +1,4 @@
-"""A communication hook of DDP whose all-reduces end by a deadline (longhaul.torch.bounded_hook())."""
+"""A hook of DDP and FSDP2 whose reductions of gradients end by a deadline (longhaul.torch.bounded_hook())."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import collections
 import dataclasses
 import inspect
 import threading
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -17,10 +18,10 @@ _TYPES = (torch.float32, torch.float16, torch.bfloat16)
 
 @dataclasses.dataclass(frozen=True)
 class BoundedStep:
-    """What the buckets of one backward pass did without.
+    """What the reductions of one backward pass did without.
 
     bytes: of gradients. missing_bytes: of their encoded sums, that lack a contribution at this rank.
-    failed_buckets: whose all-reduces failed; their bytes are not counted.
+    failed_buckets: reductions that failed; their bytes are not counted.
     """
 
     bytes: int
@@ -33,11 +34,11 @@ class BoundedStep:
 
 
 class _Pass:
-    """A backward pass whose buckets end in any order."""
+    """A backward pass whose reductions end in any order."""
 
     def __init__(self) -> None:
         self.pending = self.bytes = self.missing = self.failed = 0
-        self.complete = False  # the last bucket has started
+        self.complete = False  # the last one has started
 
 
 class BoundedHook:
@@ -56,15 +57,74 @@ class BoundedHook:
         self.group = group
         self.steps: collections.deque[BoundedStep] = collections.deque(maxlen=1000)
         self._lock = threading.Lock()
-        self._pass = _Pass()
+        self._pass = _Pass()  # of DDP
+        self._open: _Pass | None = None  # of FSDP2
 
-    def __call__(self, state: object, bucket: Any) -> Future[torch.Tensor]:
-        """The hook: model.register_comm_hook(None, hook)."""
+    def register(self, model: torch.nn.Module) -> None:
+        """Makes a model reduce its gradients by this hook.
+
+        model: DistributedDataParallel; or one after fully_shard(), whose shards belong to the hook's ranks:
+        every FSDPModule in it gets a reduce-scatter that ends by the deadline, and gathers parameters as
+        before. Shards of one site each: see average().
+        """
+        if isinstance(model, torch.nn.parallel.DistributedDataParallel):
+            model.register_comm_hook(None, self)
+            return
+        sharded: list[Any] = [each for each in model.modules() if hasattr(each, "set_custom_reduce_scatter")]
+        if not sharded:
+            raise TypeError(
+                f"{type(model).__name__}: not supported (DistributedDataParallel, or a module after "
+                "fully_shard(), which takes a reduce-scatter since torch 2.9)"
+            )
+        for module in sharded:
+            module.set_custom_reduce_scatter(_ReduceScatter(self))
+
+    def average(self, tensor: torch.Tensor) -> None:
+        """Averages a contiguous tensor over the hook's ranks, in place, and waits for it.
+
+        For FSDP2 within a site, with a hook of the ranks that have the same shard in each:
+        module.set_all_reduce_hook(hook.average). Outside of a backward pass, as for an outer step of DiLoCo,
+        each call adds a BoundedStep.
+        """
+        options = dist.AllreduceOptions()
+        options.reduceOp = dist.ReduceOp(dist.ReduceOp.AVG)
+        options.asyncOp = False
+        self._reduced(tensor, lambda: self.group.allreduce([tensor], options))
+
+    def _reduced(self, given: torch.Tensor, start: Callable[[], Any]) -> None:
+        """Counts a reduction for the backward pass in which it is called, or alone outside of one."""
+        self._check(given)
+        with self._lock:
+            current = self._open
+            first = current is None
+            if current is None:
+                current = self._open = _Pass()
+            current.pending += 1
+        if first:
+            try:
+                torch.autograd.Variable._execution_engine.queue_callback(
+                    lambda: self._complete(current)
+                )
+            except RuntimeError:  # outside of a backward pass
+                self._complete(current)
+        try:
+            work = start()
+        except BaseException:
+            self._complete(current)  # the backward pass ends here
+            self._ended(current, None, 0)
+            raise
+        self._ended(current, given.numel() * given.element_size(), work.missing_bytes)
+
+    def _check(self, gradients: torch.Tensor) -> None:
         if not isinstance(self.group, dist.ProcessGroup):
             raise ValueError("bounded_hook: this rank is not among its ranks (pass those that train)")
+        if gradients.dtype not in _TYPES:
+            raise TypeError(f"gradients of {gradients.dtype}: not supported (float32, float16 or bfloat16)")
+
+    def __call__(self, state: object, bucket: Any) -> Future[torch.Tensor]:
+        """The hook of DDP: model.register_comm_hook(None, hook), or register(model)."""
         tensor: torch.Tensor = bucket.buffer()
-        if tensor.dtype not in _TYPES:
-            raise TypeError(f"gradients of {tensor.dtype}: not supported (float32, float16 or bfloat16)")
+        self._check(tensor)
         options = dist.AllreduceOptions()
         options.reduceOp = dist.ReduceOp(dist.ReduceOp.AVG)
         with self._lock:
@@ -93,7 +153,7 @@ class BoundedHook:
         return future
 
     def _ended(self, of: _Pass, size: int | None, missing: int) -> None:
-        """A bucket has ended. size: None: it failed."""
+        """A reduction has ended. size: None: it failed."""
         with self._lock:
             of.pending -= 1
             if size is None:
@@ -101,8 +161,48 @@ class BoundedHook:
             else:
                 of.bytes += size
                 of.missing += missing
-            if of.complete and of.pending == 0:
-                self.steps.append(BoundedStep(of.bytes, of.missing, of.failed))
+            self._note(of)
+
+    def _complete(self, of: _Pass) -> None:
+        """No further reduction starts in this pass."""
+        with self._lock:
+            if self._open is of:
+                self._open, of.complete = None, True
+                self._note(of)
+
+    def _note(self, of: _Pass) -> None:
+        if of.complete and of.pending == 0:
+            self.steps.append(BoundedStep(of.bytes, of.missing, of.failed))
+
+
+class _ReduceScatter:
+    """The reduce-scatter of an FSDPModule (torch.distributed.fsdp.ReduceScatter)."""
+
+    def __init__(self, hook: BoundedHook) -> None:
+        self._hook = hook
+
+    def allocate(self, size: Sequence[int], *, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+        return torch.empty(*size, dtype=dtype, device=device)
+
+    def __call__(
+        self,
+        output_tensor: torch.Tensor,
+        input_tensor: torch.Tensor,
+        group: Any,
+        op: Any,
+        async_op: bool = False,
+    ) -> None:
+        hook = self._hook
+        hook._check(input_tensor)
+        theirs, ours = map(dist.get_process_group_ranks, (group, hook.group))
+        if theirs != ours:
+            raise ValueError(f"model sharded over ranks {theirs}: expected those of the hook, {ours}")
+        options = dist.ReduceScatterOptions()
+        options.reduceOp = dist.ReduceOp(op)
+        options.asyncOp = False
+        hook._reduced(
+            input_tensor, lambda: hook.group.reduce_scatter_single(output_tensor, input_tensor, options)
+        )
 
 
 def reliability_of(deadline: float | str | None, code: str | None) -> str:

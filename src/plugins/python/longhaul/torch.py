@@ -877,14 +877,14 @@ def bounded_hook(
     ranks: Sequence[int] | None = None,
     options: Options | None = None,
 ) -> BoundedHook:
-    """Makes a communication hook of DDP that averages gradients by a deadline, with what has arrived.
+    """Makes a hook of DDP or FSDP2 that averages gradients by a deadline, with what has arrived.
 
         hook = longhaul.torch.bounded_hook()            # all ranks call it, after init_process_group()
-        model.register_comm_hook(None, hook)
+        hook.register(model)                            # DistributedDataParallel, or after fully_shard()
         ...
         hook.steps[-1].missing_share                    # of the last backward pass
 
-    deadline: seconds from the all-reduce of a bucket; "auto": learned from earlier ones; None: none, an
+    deadline: seconds from the start of a reduction; "auto": learned from earlier ones; None: none, an
     all-reduce ends when no more data is expected. code: parity, "mds,k=32,m=2". ranks: as of new_group(), of
     which the hook makes one; at other ranks, the hook raises ValueError when it is used. options: of this
     group; with a `site`, only paths to other sites are bounded.

@@ -1,0 +1,309 @@
+"""Training by the backend of torch.distributed: DDP and FSDP2, reliable and bounded, compared with gloo."""
+
+import datetime
+import os
+import signal
+import sys
+import unittest
+
+import ranks
+from test_torch import enter
+
+import torch
+import torch._dynamo  # noqa: F401 what ranks need is imported once, here: they are forked
+import torch.distributed as dist
+import torch.distributed.fsdp
+from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
+from torch.distributed.device_mesh import init_device_mesh
+
+import longhaul
+import longhaul.torch
+from longhaul import _torch_works as works
+
+
+def training(rank, size, port, backend, steps):
+    """Losses of a small model with batch normalization, whose gradients need two buckets."""
+    enter(rank, size, port, backend)
+    torch.manual_seed(1)
+    model = torch.nn.Sequential(
+        torch.nn.Linear(20, 300), torch.nn.BatchNorm1d(300), torch.nn.ReLU(), torch.nn.Linear(300, 1000),
+        torch.nn.ReLU(), torch.nn.Linear(1000, 2),
+    )  # fmt: skip
+    model = torch.nn.parallel.DistributedDataParallel(model, bucket_cap_mb=1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    generator = torch.Generator().manual_seed(10 + rank)
+    losses = []
+    for _ in range(steps):
+        data = torch.randn(16, 20, generator=generator)
+        loss = torch.nn.functional.cross_entropy(model(data), (data.sum(1) > 0).long())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    digest = torch.cat([p.detach().reshape(-1) for p in model.parameters()])
+    everyone = [torch.zeros_like(digest) for _ in range(size)]
+    dist.all_gather(everyone, digest)
+    assert all(torch.equal(digest, other) for other in everyone)
+    del model
+    dist.destroy_process_group()
+    return losses
+
+
+def power(rank, size, port, backend, steps):
+    """Losses under a hook of torch whose callbacks wait for all-reduces."""
+    enter(rank, size, port, backend, 30)
+    torch.manual_seed(1)
+    model = torch.nn.Sequential(torch.nn.Linear(20, 300), torch.nn.ReLU(), torch.nn.Linear(300, 2))
+    model = torch.nn.parallel.DistributedDataParallel(model, bucket_cap_mb=0.01)
+    state = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=2, start_powerSGD_iter=3)
+    model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    generator = torch.Generator().manual_seed(10 + rank)
+    losses = []
+    for _ in range(steps):
+        data = torch.randn(32, 20, generator=generator)
+        loss = torch.nn.functional.cross_entropy(model(data), (data.sum(1) > 0).long())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    del model
+    dist.destroy_process_group()
+    return losses
+
+
+def failing(rank, size, port):
+    """A rank dies within a backward pass of DDP: that of the other raises, in C++."""
+    torch.set_num_threads(1)
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), RANK=str(rank), WORLD_SIZE=str(size))
+    options = longhaul.torch.Options(settings={"peer_timeout": 2.0})
+    dist.init_process_group("longhaul", pg_options=options, timeout=datetime.timedelta(seconds=50))
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(64, 64))
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    with unittest.TestCase().assertRaisesRegex(RuntimeError, "rank 1"):
+        model(torch.randn(4, 64)).sum().backward()
+    dist.distributed_c10d._get_default_group().abort()
+
+
+def bounded(rank, size, port, link, steps):
+    """Losses of a small model whose gradients may miss data; what they missed; how far replicas drifted."""
+    enter(rank, size, port)
+    torch.manual_seed(1)
+    model = torch.nn.Sequential(torch.nn.Linear(20, 400), torch.nn.ReLU(), torch.nn.Linear(400, 2))
+    model = torch.nn.parallel.DistributedDataParallel(model)
+    options = longhaul.torch.Options(attr={"link": link} if link else None)
+    hook = longhaul.torch.bounded_hook(deadline=5.0, options=options)
+    hook.register(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    generator = torch.Generator().manual_seed(10 + rank)
+    losses = []
+    for _ in range(steps):
+        data = torch.randn(32, 20, generator=generator)
+        loss = torch.nn.functional.cross_entropy(model(data), (data.sum(1) > 0).long())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert len(hook.steps) == steps
+    mine = torch.cat([p.detach().reshape(-1) for p in model.parameters()])
+    mean = mine.clone()
+    dist.all_reduce(mean, dist.ReduceOp.AVG)
+    drift = (mine - mean).norm() / mean.norm()
+    missing = sum(step.missing_bytes for step in hook.steps)
+    assert all(step.bytes == 4 * mine.numel() for step in hook.steps)
+    del model
+    dist.destroy_process_group()
+    return losses, missing, drift.item()
+
+
+class Bucket:
+    """A bucket of DDP: its place among `count` of a backward pass."""
+
+    def __init__(self, tensor, place, count):
+        self.buffer, self.index = (lambda: tensor), (lambda: place)
+        self.is_last = lambda: place == count - 1
+
+
+class LateGroup(dist.ProcessGroup):
+    """All-reduces end when the test says so."""
+
+    def __init__(self):
+        super().__init__(0, 1)
+        self.works = []
+
+    def allreduce(self, tensors, options):
+        work = works.Work(tensors, True)
+        work.missing_bytes = 10 ** len(self.works)
+        self.works.append(work)
+        return work
+
+
+def buckets(rank, size, port):
+    """Buckets that end in another order than they begin, or fail, count for their own backward pass."""
+    group = LateGroup()
+    hook = longhaul.torch.BoundedHook(group)
+    tensors = [torch.ones(n) for n in (1000, 100, 1)]
+    futures = [hook(None, Bucket(tensor, i, 3)) for i, tensor in enumerate(tensors)]
+    futures += [hook(None, Bucket(tensor, i, 3)) for i, tensor in enumerate(tensors)]
+    failure = longhaul.LonghaulError(1, "failed")
+    for i in (2, 5, 3, 0):
+        group.works[i]._end()
+    group.works[4]._end(failure)
+    group.works[1]._end()
+    for i in (0, 1, 2, 3, 5):
+        futures[i].wait()
+    try:
+        futures[4].wait()
+        raise AssertionError("the failure of a bucket is lost")
+    except RuntimeError as error:
+        assert "failed" in str(error), error
+    steps = sorted(hook.steps, key=lambda step: step.failed_buckets)
+    assert [(s.bytes, s.missing_bytes, s.failed_buckets) for s in steps] == [
+        (4404, 111, 0), (4004, 101000, 1)
+    ], steps  # fmt: skip
+    enter(rank, size, port)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 400000, bias=False), torch.nn.Linear(400000, 4))
+    model = torch.nn.parallel.DistributedDataParallel(model, bucket_cap_mb=1)
+    hook = longhaul.torch.bounded_hook(deadline=5.0)
+    model.register_comm_hook(None, hook)
+    for _ in range(3):
+        model(torch.ones(2, 4)).sum().backward()
+    total = sum(4 * each.numel() for each in model.parameters())
+    assert [step.bytes for step in hook.steps] == [total] * 3, hook.steps
+    outside = longhaul.torch.bounded_hook(ranks=[0])
+    if rank:
+        try:
+            outside(None, Bucket(torch.ones(3), 0, 1))
+            raise AssertionError("a rank that is no member used the hook")
+        except ValueError as error:
+            assert "not among" in str(error), error
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def sharded(rank, size, port, backend, steps, link=None):
+    """Losses of a model under FSDP2; with `bounded`, by a hook, and what its steps missed."""
+    enter(rank, size, port, "longhaul" if backend == "bounded" else backend)
+    torch.manual_seed(1)
+    mesh = init_device_mesh("cpu", (size,))
+    model = torch.nn.Sequential(torch.nn.Linear(20, 400), torch.nn.ReLU(), torch.nn.Linear(400, 2))
+    torch.distributed.fsdp.fully_shard(model[0], mesh=mesh)
+    torch.distributed.fsdp.fully_shard(model, mesh=mesh)
+    hook = None
+    if backend == "bounded":
+        options = longhaul.torch.Options(attr={"link": link} if link else None)
+        hook = longhaul.torch.bounded_hook(deadline=5.0, options=options)
+        hook.register(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    generator = torch.Generator().manual_seed(10 + rank)
+    losses = []
+    for _ in range(steps):
+        data = torch.randn(16, 20, generator=generator)
+        loss = torch.nn.functional.cross_entropy(model(data), (data.sum(1) > 0).long())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    del model
+    dist.destroy_process_group()
+    return losses, list(hook.steps) if hook else None
+
+
+def sharded_in_sites(rank, size, port, steps):
+    """FSDP2 within each of two sites, whose shards a hook averages across them: losses, and parameters."""
+    enter(rank, size, port)
+    torch.manual_seed(1)
+    mesh = init_device_mesh("cpu", (2, size // 2), mesh_dim_names=("site", "shard"))
+    hooks = [longhaul.torch.bounded_hook(5.0, ranks=[i, i + size // 2]) for i in range(size // 2)]
+    hook = hooks[rank % (size // 2)]
+    model = torch.nn.Linear(20, 2)
+    torch.distributed.fsdp.fully_shard(model, mesh=mesh["shard"])
+    model.set_all_reduce_hook(hook.average)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    generator = torch.Generator().manual_seed(10 + rank)
+    losses = []
+    for _ in range(steps):
+        data = torch.randn(16, 20, generator=generator)
+        loss = torch.nn.functional.cross_entropy(model(data), (data.sum(1) > 0).long())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        mean = loss.detach().clone()
+        dist.all_reduce(mean, dist.ReduceOp.AVG)
+        losses.append(mean.item())
+    assert len(hook.steps) == steps, hook.steps
+    tensor = torch.full((5,), float(rank))
+    hook.average(tensor)
+    assert tensor.tolist() == [(rank % 2 + rank % 2 + 2) / 2] * 5, tensor
+    assert hook.steps[-1] == longhaul.torch.BoundedStep(20, 0, 0), hook.steps[-1]
+    try:
+        hook.average(tensor.long())
+        raise AssertionError("integers were averaged")
+    except TypeError as error:
+        assert "int64" in str(error), error
+    parameters = [p.full_tensor().tolist() for p in model.parameters()]
+    del model
+    dist.destroy_process_group()
+    return losses, parameters
+
+
+class Training(unittest.TestCase):
+    def test_ddp_with_a_rank_that_dies(self):
+        ranks.run(failing, 2, dies=(1,))
+
+    def test_power_sgd_is_that_of_gloo(self):
+        for one, other in zip(ranks.run(power, 2, "longhaul", 30), ranks.run(power, 2, "gloo", 30)):
+            self.assertTrue(all(abs(a - b) < 1e-3 for a, b in zip(one, other)), (one, other))
+            self.assertLess(one[-1], one[0])
+
+    def test_bounded_gradients(self):
+        steps = 60
+        plain = ranks.run(bounded, 2, None, steps)
+        lossy = ranks.run(bounded, 2, "loss=5e-2,seed=3", steps)
+        for losses, missing, drift in plain:
+            self.assertEqual(missing, 0)
+            self.assertEqual(drift, 0)
+            self.assertLess(sum(losses[-10:]), 0.6 * sum(losses[:10]))
+        for losses, missing, drift in lossy:
+            self.assertGreater(missing, 0)
+            self.assertLess(drift, 0.5)
+            self.assertLess(sum(losses[-10:]), 0.6 * sum(losses[:10]))
+        for invalid in ("soon", 0, -1.0):
+            with self.assertRaisesRegex(ValueError, "deadline"):
+                longhaul.torch.bounded_hook(invalid)
+
+    def test_bounded_gradients_in_buckets(self):
+        ranks.run(buckets, 2)
+
+    def test_training_is_that_of_gloo(self):
+        for one, other in zip(ranks.run(training, 2, "longhaul", 60), ranks.run(training, 2, "gloo", 60)):
+            self.assertTrue(all(abs(a - b) < 1e-4 for a, b in zip(one, other)), (one, other))
+            self.assertLess(one[-1], one[0])
+
+    def test_sharded_training_is_that_of_gloo(self):
+        wanted = ranks.run(sharded, 2, "gloo", 30)
+        for found in (ranks.run(sharded, 2, "longhaul", 30), ranks.run(sharded, 2, "bounded", 30)):
+            for (one, _), (other, _) in zip(found, wanted):
+                self.assertTrue(all(abs(a - b) < 1e-4 for a, b in zip(one, other)), (one, other))
+        for _, passes in found:
+            self.assertEqual([step.missing_bytes for step in passes], [0] * 30)
+
+    def test_bounded_gradients_of_shards(self):
+        for losses, passes in ranks.run(sharded, 2, "bounded", 60, "loss=5e-2,seed=3"):
+            self.assertEqual(len(passes), 60)
+            self.assertEqual(len({step.bytes for step in passes}), 1)
+            self.assertGreater(sum(step.missing_bytes for step in passes), 0)
+            self.assertLess(sum(losses[-10:]), 0.8 * sum(losses[:10]))
+        with self.assertRaisesRegex(TypeError, "Linear: not supported"):
+            longhaul.torch.BoundedHook(None).register(torch.nn.Linear(1, 1))
+
+    def test_shards_of_sites(self):
+        (losses, parameters), *others = ranks.run(sharded_in_sites, 4, 30)
+        self.assertLess(losses[-1], losses[0])
+        for other in others:
+            self.assertEqual(other, (losses, parameters))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], "-v", *sys.argv[1:]])

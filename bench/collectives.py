@@ -179,9 +179,9 @@ def measure_between(name, size, iterations, warmup):
     return mpi_between(numbers)
 
 
-def over_path(measure_all):
+def over_path(measure_all, rate=RATE, rtt_s=RTT_S, loss=LOSS):
     """Within a path between two sites."""
-    command = [PATH, "--rate", f"{RATE / 1e6:.0f}Mbit", "--delay", f"{RTT_S / 2 * 1e6:.0f}us", "--loss", LOSS,
+    command = [PATH, "--rate", f"{rate / 1e6:.0f}Mbit", "--delay", f"{rtt_s / 2 * 1e6:.0f}us", "--loss", loss,
                "--name", NAME]
     path = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if not any("ready" in line for line in path.stdout):

@@ -38,7 +38,7 @@ COVER_SOURCE = r"""
 #define PLAIN __attribute__((no_instrument_function))
 static uintptr_t seen[SLOTS], base;
 static int out = -1;
-PLAIN __attribute__((constructor)) static void begin(void)
+PLAIN __attribute__((constructor(101))) static void begin(void) /* before those of src */
 {
     const char *path = getenv("MUTATION_COVER");
     Dl_info info;

@@ -772,6 +772,22 @@ static void test_delivers_all(void **state)
         run_seed(seed, seed % 2 == 0);
 }
 
+/* Numbers that a peer, or a late packet, makes up: behind the last message, in the place of the first. */
+static void test_messages_that_are_not_there(void **state)
+{
+    (void)state;
+    add_many(4, 64);
+    assert_int_equal(outgoing.capacity, 4);
+    const struct outgoing_message *first = &outgoing.ring[FIRST & 3];
+    outgoing_stop(&outgoing, FIRST + 4);
+    outgoing_forget(&outgoing, FIRST + 4);
+    outgoing_on_receive(&outgoing, FIRST - 4);
+    outgoing_announce(&outgoing, FIRST + 4);
+    assert_int_equal(first->state, OUTGOING_NEW);
+    assert_ptr_equal(first->payload, outgoing_payload + FIRST % 4096);
+    assert_int_equal(outgoing.oldest, FIRST);
+}
+
 static int run_outgoing(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -797,6 +813,7 @@ static int run_outgoing(void)
         TEST(test_announcement_that_is_too_late),
         TEST(test_asks_after_what_is_held),
         TEST(test_forgets_what_is_canceled),
+        TEST(test_messages_that_are_not_there),
         TEST(test_over_before_it_is_added),
         TEST(test_refuses_acknowledgements_that_cannot_be),
         TEST(test_random_acknowledgements),

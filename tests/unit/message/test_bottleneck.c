@@ -179,6 +179,30 @@ static void loss_that_the_controller_explains(void **state)
     expect(LH_BOTTLENECK_PATH, "a policer on the path, which drops what exceeds 190Mbit/s");
 }
 
+/* Idle time is shared by what the sender waited for meanwhile. */
+static void idle_time_is_shared(void **state)
+{
+    (void)state;
+    const lh_time limited[LH_LIMITS] = {[LH_LIMIT_IDLE] = 1000, [LH_LIMIT_USER_WINDOW] = 100};
+    const struct tx_waits waits = {.ns = {[TX_WAIT_MESSAGE] = 50,
+                                          [TX_WAIT_ACKNOWLEDGEMENT] = 10,
+                                          [TX_WAIT_SLOTS] = 10,
+                                          [TX_WAIT_RECEIVE] = 30,
+                                          [TX_WAIT_BUFFER] = 1,
+                                          [TX_WAIT_WINDOW] = 3}};
+    struct bottleneck_times shared = bottleneck_times_of(limited, &waits);
+    assert_int_equal(shared.message_ns, 500);
+    assert_int_equal(shared.acknowledgement_ns, 100);
+    assert_int_equal(shared.slots_ns, 100);
+    assert_int_equal(shared.receiver_ns, 300 + 25);
+    assert_int_equal(shared.window_ns, 75);
+    const struct tx_waits none = {.ns = {0}};
+    shared = bottleneck_times_of(limited, &none);
+    assert_int_equal(shared.message_ns, 1000); /* a sender that has waited for nothing had nothing to send */
+    assert_int_equal(shared.acknowledgement_ns + shared.slots_ns + shared.receiver_ns, 0);
+    assert_int_equal(shared.window_ns, 100);
+}
+
 static void a_competing_load(void **state)
 {
     (void)state;
@@ -310,6 +334,7 @@ static int run_bottleneck(void)
         cmocka_unit_test_setup(loss, setup),
         cmocka_unit_test_setup(loss_of_another_cause, setup),
         cmocka_unit_test_setup(loss_that_the_controller_explains, setup),
+        cmocka_unit_test_setup(idle_time_is_shared, setup),
         cmocka_unit_test_setup(a_competing_load, setup),
         cmocka_unit_test_setup(the_window, setup),
         cmocka_unit_test_setup(the_slots, setup),

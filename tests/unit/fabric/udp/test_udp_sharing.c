@@ -392,6 +392,37 @@ static void test_a_socket_that_cannot_be_left(void **state)
     close_two();
 }
 
+static int poll_beside_another(void)
+{
+    struct udp_fabric *fabric = udp_fabric_of(udp_of(&quiet.receiver));
+    struct fabric_arrival arrival;
+    pthread_mutex_lock(&fabric->lock);
+    int polled = ops_in_time.poll(quiet.receiver.endpoint, 0, &arrival, 1);
+    pthread_mutex_unlock(&fabric->lock);
+    return polled;
+}
+
+/* Another thread is at it: the owner polls again, which is no sign that it gets anything; it leaves later. */
+static void test_a_poll_beside_another(void **state)
+{
+    (void)state;
+    struct udp_direct *direct = open_two();
+    struct udp_channel *owner = channel_of(&quiet.receiver);
+    struct udp_socket_slot *slot = &owner->port->socket_slots.socket_slots[direct->socket_slot];
+    atomic_store(&slot->active, false);
+    assert_true(owner->rx.shared_unread);
+    assert_int_equal(poll_beside_another(), FABRIC_POLL_AGAIN);
+    assert_false(atomic_load(&slot->active));
+    assert_int_equal(udp_pair_poll(&quiet), 0); /* the shared socket is empty */
+    assert_false(owner->rx.shared_unread);
+    ask_for_it(direct);
+    assert_int_equal(poll_beside_another(), FABRIC_POLL_AGAIN);
+    assert_false(owner->rx.leaving);
+    assert_int_equal(udp_pair_poll(&quiet), 0);
+    assert_null(udp_direct_of(owner));
+    close_two();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -404,6 +435,7 @@ int main(void)
         cmocka_unit_test(test_data_of_hardware),
         cmocka_unit_test(test_a_socket_changes_its_owner),
         cmocka_unit_test(test_a_socket_that_cannot_be_left),
+        cmocka_unit_test(test_a_poll_beside_another),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -345,7 +345,7 @@ int udp_poll(struct fabric_endpoint *endpoint, uint32_t index, struct fabric_arr
     bool again =
         atomic_load_explicit(&direct->leave, memory_order_relaxed) && !begin_leave(channel, direct);
     int got = poll_direct(channel, direct);
-    if (got > 0 && !channel->rx.leaving)
+    if (got > 0 && got != FABRIC_POLL_AGAIN && !channel->rx.leaving)
         udp_socket_slot_mark_active(&channel->port->socket_slots.socket_slots[direct->socket_slot]);
     return got == 0 && again ? FABRIC_POLL_AGAIN : got;
 }

@@ -412,6 +412,55 @@ static void control_of_a_peer_behind_nat(void **state)
     udp_pair_close(&pair);
 }
 
+/* ---- data of a peer behind NAT ------------------------------------------------------------------------ */
+
+/* Gives a packet that is right to the receiver, as if it came from there; where answers go then. */
+static const union udp_address *answers_to(struct udp_pair *pair, const union udp_address *host,
+                                           uint16_t port)
+{
+    struct udp_channel *channel = channel_of(&pair->receiver, 0);
+    uint8_t data[UDP_PACKET_MAX];
+    struct roce_packet packet = udp_pair_packet(pair, pair->slots[0], 0);
+    const struct udp_received message = {udp_pair_forge(pair, 0, &packet, data), UDP_PACKET_MAX, 0};
+    channel->rx.from = *host;
+    udp_address_set_port(&channel->rx.from, port);
+    udp_arrivals_begin(&channel->rx.arrivals, arrivals, 64);
+    udp_take_message(channel, data, &message);
+    assert_int_equal(channel->rx.arrivals.count, 1);
+    return &channel->tx.to;
+}
+
+/* Answers go to where the last packet came from: from either host, until control datagrams have proven the
+ * one that it is seen at. A peer that is not behind NAT has one place. */
+static void data_of_a_peer_behind_nat(void **state)
+{
+    (void)state;
+    struct fabric_endpoint_attr attr = udp_pair_attr();
+    struct udp_pair pair;
+    udp_pair_open(&pair, devices[1], &attr);
+    udp_pair_bind(&pair, 0, 0, 100);
+    struct udp_endpoint *receiver = (struct udp_endpoint *)pair.receiver.endpoint;
+    const union udp_address own = receiver->peer_address;
+    uint16_t port = udp_address_port(&channel_of(&pair.receiver, 0)->tx.to);
+    union udp_address seen;
+    assert_int_equal(udp_address_parse("127.66.3.9", &seen), 0);
+    assert_int_equal(udp_address_port(answers_to(&pair, &own, 700)), port);
+    receiver->peer.translated = true;
+    receiver->seen_address = seen;
+    const union udp_address *to = answers_to(&pair, &seen, 701);
+    assert_true(udp_address_port(to) == 701 && udp_address_same_host(to, &seen));
+    to = answers_to(&pair, &own, 701); /* only the host is another */
+    assert_true(udp_address_port(to) == 701 && udp_address_same_host(to, &own));
+    to = answers_to(&pair, &own, 702); /* only the port is */
+    assert_true(udp_address_port(to) == 702 && udp_address_same_host(to, &own));
+    atomic_store(&receiver->seen_port, 5);
+    to = answers_to(&pair, &own, 703);
+    assert_true(udp_address_port(to) == 702 && udp_address_same_host(to, &own));
+    to = answers_to(&pair, &seen, 704);
+    assert_true(udp_address_port(to) == 704 && udp_address_same_host(to, &seen));
+    udp_pair_close(&pair);
+}
+
 /* ---- congestion notifications ------------------------------------------------------------------------ */
 
 static void throw_notification(const struct udp_pair *pair, uint32_t qpn, uint8_t damage)
@@ -484,6 +533,7 @@ int main(void)
         cmocka_unit_test(control_datagrams),
         cmocka_unit_test(control_of_strangers),
         cmocka_unit_test(control_of_a_peer_behind_nat),
+        cmocka_unit_test(data_of_a_peer_behind_nat),
         cmocka_unit_test(notifications_of_hardware),
         cmocka_unit_test(memory_of_slots),
     };

@@ -482,9 +482,9 @@ static int parse_peer(const struct lh_xp *xp, const char *text, union udp_addres
 {
     char host[LH_XP_ADDRESS_MAX], *end = NULL;
     const char *colon = strrchr(text, ':');
-    unsigned long port = colon ? strtoul(colon + 1, &end, 10) : 0;
-    if (!colon || (size_t)(colon - text) >= sizeof host || end == colon + 1 || *end || port == 0 ||
-        port > UINT16_MAX)
+    bool is_number = colon && colon[1] >= '0' && colon[1] <= '9'; /* strtoul() takes signs and spaces */
+    unsigned long port = is_number ? strtoul(colon + 1, &end, 10) : 0;
+    if (port == 0 || port > UINT16_MAX || *end || (size_t)(colon - text) >= sizeof host)
         return lh_fail(LH_EADDR, "\"%s\": no address and port (example: 192.0.2.1:50000)", text);
     memcpy(host, text, (size_t)(colon - text));
     host[colon - text] = '\0';

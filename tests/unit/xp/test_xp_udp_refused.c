@@ -217,6 +217,9 @@ static void test_addresses(void **state)
                                         HOST ":5x",
                                         HOST ":5 ",
                                         HOST ":-1",
+                                        HOST ":-18446744073709551611",
+                                        HOST ":+5",
+                                        HOST ": 5",
                                         HOST ":65536",
                                         HOST ":99999999999999999999999"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {

@@ -554,21 +554,22 @@ static void close_all(const int *fds, unsigned count)
         close(fds[i]);
 }
 
-/* All places but one are strangers' that say nothing: the first of them leaves, without a word, and the rank
+/* All places but one are strangers' that say nothing: the oldest of them leave, without a word, and the rank
  * that has said HELLO stays. So does the one that has joined, which takes no place. */
 static void strangers_in_all_places(const struct play *play)
 {
     struct player players[SIZE];
-    int strangers[GROUP_CLIENTS_MAX];
+    int strangers[GROUP_CLIENTS_MAX + 1];
     join_as(play, 1, &players[1]);
     greet_as(play, 2, &players[2]);
-    for (unsigned i = 0; i < GROUP_CLIENTS_MAX; i++)
+    for (unsigned i = 0; i < GROUP_CLIENTS_MAX + 1; i++)
         strangers[i] = connect_silently(play);
     expect_closed(strangers[0]);
+    expect_closed(strangers[1]); /* not the one that has the first's place now */
     say_proof(&players[2], "hush");
     expect_welcome(&players[1]);
     expect_welcome(&players[2]);
-    close_all(strangers, GROUP_CLIENTS_MAX);
+    close_all(strangers, GROUP_CLIENTS_MAX + 1);
     close(players[1].fd);
     close(players[2].fd);
 }
@@ -640,14 +641,15 @@ static int open_client(void)
     return fd;
 }
 
-/* No descriptor is left for this process, rank 0 in it. */
-static void use_up_descriptors(void)
+/* No descriptor is left for this process, rank 0 in it. Returns the limit. */
+static int use_up_descriptors(void)
 {
     int lowest = open_client();
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &descriptors), 0);
     const struct rlimit none = {.rlim_cur = (rlim_t)lowest, .rlim_max = descriptors.rlim_max};
     close(lowest);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    return lowest;
 }
 
 static void give_descriptors_back(void)
@@ -662,23 +664,26 @@ static void connect_client(int fd, const struct play *play)
     assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
 }
 
-/* Each that comes takes the descriptor of the stranger before it: the rank that said HELLO keeps its own. */
+/* Each that comes takes the descriptor of the stranger before it, once it is read itself: the ranks that said
+ * HELLO keep theirs. */
 static void strangers_without_descriptors(const struct play *play)
 {
     struct player players[SIZE];
-    int strangers[3] = {connect_silently(play), open_client(), open_client()};
+    int strangers[2] = {connect_silently(play), open_client()};
     join_as(play, 1, &players[1]);
-    greet_as(play, 2, &players[2]); /* after the first stranger: that one was accepted, too */
-    use_up_descriptors();
+    players[2] = (struct player){.fd = open_client(), .hello = {.secret = true}};
+    use_up_descriptors(); /* the first stranger was accepted before rank 1 */
     connect_client(strangers[1], play);
     expect_closed(strangers[0]);
-    connect_client(strangers[2], play);
+    connect_client(players[2].fd, play);
     expect_closed(strangers[1]);
+    send_hello(&players[2], 2, SIZE);
+    hear_challenge(&players[2]);
     give_descriptors_back();
     say_proof(&players[2], "hush");
     expect_welcome(&players[1]);
     expect_welcome(&players[2]);
-    close_all(strangers, 3);
+    close_all(strangers, 2);
     close(players[1].fd);
     close(players[2].fd);
 }
@@ -701,13 +706,14 @@ static void nobody_to_leave(void **state)
     struct group_root *root;
     snprintf(play.where, sizeof play.where, "127.0.0.1:%u", free_port());
     assert_int_equal(group_root_open(play.where, SIZE, "", "", &root), 0);
-    int client = open_client();
-    use_up_descriptors();
+    int client = open_client(), limit = use_up_descriptors();
     connect_client(client, &play);
     int error = group_root_join(root, LH_NS_PER_S); /* long enough for one look at who is there */
     give_descriptors_back();
-    expect_error(error, -LH_ETIMEDOUT, "; refused some: no file descriptor left for them (limit ");
-    expect_error(error, -LH_ETIMEDOUT, ": raise it with ulimit -n)");
+    char words[128];
+    snprintf(words, sizeof words,
+             "; refused some: no file descriptor left for them (limit %d: raise it with ulimit -n)", limit);
+    expect_error(error, -LH_ETIMEDOUT, words);
     group_root_close(root); /* takes it now, for an answer */
     expect_refusal(client, "the group is complete: 3 ranks have joined");
     close(client);

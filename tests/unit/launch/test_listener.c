@@ -6,6 +6,7 @@
 #include <longhaul/connection.h>
 
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -179,6 +181,54 @@ static void strangers(void **state)
     assert_string_equal(body, HANDSHAKE_CLOSED);
     close(talks);
     close(silent);
+}
+
+static void expect_full(int fd)
+{
+    uint8_t raw[HANDSHAKE_HEADER_BYTES];
+    char body[HANDSHAKE_BODY_MAX + 1] = "";
+    struct handshake_header header;
+    assert_int_equal(tcp_read(fd, raw, sizeof raw, tcp_deadline(PATIENCE_NS)), 0);
+    assert_int_equal(handshake_header_decode(raw, &header), 0);
+    assert_int_equal(header.type, HANDSHAKE_REFUSE);
+    assert_int_equal(tcp_read(fd, body, header.body_bytes, tcp_deadline(PATIENCE_NS)), 0);
+    assert_string_equal(body, HANDSHAKE_FULL);
+}
+
+/* A client that comes takes the descriptor of a stranger; it is heard itself before it may have to leave. */
+static void no_descriptor_left(void **state)
+{
+    (void)state;
+    struct lh_listener *listener;
+    struct handshake_header header;
+    struct rlimit before;
+    uint8_t raw[HANDSHAKE_HEADER_BYTES];
+    char where[32];
+    int silent, talks, client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    listen_with(NULL, &listener);
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    to.sin_port = htons(lh_listener_port(listener));
+    snprintf(where, sizeof where, "127.0.0.1:%u", lh_listener_port(listener));
+    assert_int_equal(tcp_connect(where, tcp_deadline(PATIENCE_NS), &silent), 0);
+    assert_int_equal(tcp_connect(where, tcp_deadline(PATIENCE_NS), &talks), 0);
+    propose(talks);
+    assert_int_equal(tcp_read(talks, raw, sizeof raw, tcp_deadline(PATIENCE_NS)), 0); /* both are taken */
+    int lowest = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    const struct rlimit none = {.rlim_cur = (rlim_t)lowest, .rlim_max = before.rlim_max};
+    close(lowest);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    assert_int_equal(connect(client, (struct sockaddr *)&to, sizeof to), 0);
+    expect_full(silent);
+    propose(client);
+    assert_int_equal(tcp_read(client, raw, sizeof raw, tcp_deadline(PATIENCE_NS)), 0);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(handshake_header_decode(raw, &header), 0);
+    assert_int_equal(header.type, HANDSHAKE_PROPOSAL);
+    lh_listener_close(listener);
+    close(silent);
+    close(talks);
+    close(client);
 }
 
 static void what_is_refused_at_once(void **state)
@@ -396,6 +446,7 @@ int main(void)
         cmocka_unit_test(the_longest_texts),
         cmocka_unit_test(several_clients),
         cmocka_unit_test(strangers),
+        cmocka_unit_test(no_descriptor_left),
         cmocka_unit_test(what_is_refused_at_once),
         cmocka_unit_test(a_full_listener_is_tried_again),
         cmocka_unit_test(full_until_the_deadline),

@@ -301,13 +301,20 @@ static void a_peer_that_does_not_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hosts_and_ports),        cmocka_unit_test(room_of_hosts_and_ports),
-        cmocka_unit_test(descriptors_and_memory), cmocka_unit_test(deadlines),
-        cmocka_unit_test(names_of_ipv4),          cmocka_unit_test(names_of_ipv6),
-        cmocka_unit_test(ipv4_of_an_ipv6_socket), cmocka_unit_test(a_socket_without_a_peer),
-        cmocka_unit_test(ipv6_at_all_addresses),  cmocka_unit_test(where_nothing_listens),
-        cmocka_unit_test(bytes_come_in_parts),    cmocka_unit_test(a_peer_that_does_not_read),
-        cmocka_unit_test(addresses_that_fail_at_once), cmocka_unit_test(no_descriptor_left),
+        cmocka_unit_test(hosts_and_ports),
+        cmocka_unit_test(room_of_hosts_and_ports),
+        cmocka_unit_test(descriptors_and_memory),
+        cmocka_unit_test(deadlines),
+        cmocka_unit_test(names_of_ipv4),
+        cmocka_unit_test(names_of_ipv6),
+        cmocka_unit_test(ipv4_of_an_ipv6_socket),
+        cmocka_unit_test(a_socket_without_a_peer),
+        cmocka_unit_test(ipv6_at_all_addresses),
+        cmocka_unit_test(where_nothing_listens),
+        cmocka_unit_test(bytes_come_in_parts),
+        cmocka_unit_test(a_peer_that_does_not_read),
+        cmocka_unit_test(addresses_that_fail_at_once),
+        cmocka_unit_test(no_descriptor_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

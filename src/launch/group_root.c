@@ -424,7 +424,8 @@ static uint32_t count_free(const struct group_root *root)
 }
 
 /* As many as there are places; without one a single client, since each is to be read once before it may
- * have to leave. */
+ * have to leave. So none leaves behind one that was just taken: without a descriptor accept() fails
+ * even if no client waits. */
 static void take_clients(struct group_root *root, lh_time now)
 {
     const uint32_t free_places = count_free(root), accepts = free_places ? free_places : 1;
@@ -434,7 +435,7 @@ static void take_clients(struct group_root *root, lh_time now)
             add_client(root, fd, now);
             continue;
         }
-        if (tcp_is_exhausted(errno))
+        if (i == 0 && tcp_is_exhausted(errno))
             on_no_descriptor(root);
         break;
     }

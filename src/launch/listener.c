@@ -245,20 +245,23 @@ static void take_streams(struct lh_listener *listener, lh_time now)
 }
 
 /* As many as there are places; a full listener takes one, since each client is to be read once before it
- * may have to leave. */
+ * may have to leave. So none leaves behind one that was just taken: without a descriptor accept() fails
+ * even if no client waits. */
 static void take_clients(struct lh_listener *listener, lh_time now)
 {
     const struct admission_address unknown = {0};
     const uint32_t free_places = CLIENTS_MAX - listener->client_count,
                    accepts = free_places ? free_places : 1;
-    int fd = 0;
-    for (uint32_t i = 0; i < accepts && fd >= 0; i++) {
-        fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (fd >= 0)
+    for (uint32_t i = 0; i < accepts; i++) {
+        int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= 0) {
             add_socket(listener, fd, now);
+            continue;
+        }
+        if (i == 0 && tcp_is_exhausted(errno) && !make_room(listener, &unknown))
+            nanosleep(&(struct timespec){.tv_nsec = NO_DESCRIPTOR_PAUSE_NS}, NULL);
+        break;
     }
-    if (fd < 0 && tcp_is_exhausted(errno) && !make_room(listener, &unknown))
-        nanosleep(&(struct timespec){.tv_nsec = NO_DESCRIPTOR_PAUSE_NS}, NULL);
 }
 
 /* ---- steps ------------------------------------------------------------------------------------------- */

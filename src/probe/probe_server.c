@@ -435,13 +435,16 @@ static bool send_away(struct lh_probe_server *server, const struct admission_add
 }
 
 /* As many as there are places; without one a single client, since each is to be read once before it may
- * have to leave. */
+ * have to leave. So none leaves behind one that was just taken: without a descriptor accept() fails
+ * even if no client waits. */
 static void let_in(struct lh_probe_server *server)
 {
     int fd = accept4(server->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    struct admission_address address = {0};
+    const struct admission_address unknown = {0};
+    if (fd < 0 && tcp_is_exhausted(errno) && !send_away(server, &unknown))
+        nanosleep(&(struct timespec){.tv_nsec = NO_DESCRIPTOR_NS}, NULL);
     while (fd >= 0) { /* until all places are taken */
-        address = admission_address_of(fd);
+        const struct admission_address address = admission_address_of(fd);
         if (server->client_count == CLIENTS_MAX)
             send_away(server, &address);
         struct client *client = &server->clients[server->client_count++];
@@ -450,8 +453,6 @@ static void let_in(struct lh_probe_server *server)
             return;
         fd = accept4(server->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     }
-    if (tcp_is_exhausted(errno) && !send_away(server, &address))
-        nanosleep(&(struct timespec){.tv_nsec = NO_DESCRIPTOR_NS}, NULL);
 }
 
 /* 1: its HELLO is whole; 0: more is to come; or why it is no client. */

@@ -35,6 +35,26 @@ static void test_entries(void **state)
     }
 }
 
+/* Who asks for no timer is not changed by one: those that share its calls have their own. */
+static void test_no_timer(void **state)
+{
+    (void)state;
+    static _Alignas(max_align_t) uint8_t room[65536], copy[sizeof room];
+    for (const struct lh_congestion *const *c = lh_congestions(); *c; c++) {
+        const struct lh_congestion_path path = {.mtu_bytes = 1024, .rate_bps = 1000000000};
+        const uint8_t params[LH_CONGESTION_PARAMS] = {0};
+        struct lh_congestion_decision decision;
+        memset(room, 0, sizeof room);
+        (*c)->start(room, &path, params, 1000);
+        (*c)->decide(room, 2000, &decision);
+        if (decision.next_ns != LH_TIME_NEVER)
+            continue;
+        memcpy(copy, room, sizeof room);
+        (*c)->on_timer(room, 3000);
+        assert_memory_equal(room, copy, sizeof room);
+    }
+}
+
 static void test_names(void **state)
 {
     (void)state;
@@ -152,8 +172,8 @@ static void test_added(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_entries), cmocka_unit_test(test_names), cmocka_unit_test(test_unknown),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_added),
+        cmocka_unit_test(test_entries), cmocka_unit_test(test_no_timer), cmocka_unit_test(test_names),
+        cmocka_unit_test(test_unknown), cmocka_unit_test(test_refused),  cmocka_unit_test(test_added),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,16 +24,22 @@
 #define COUNT    8u
 #define LIMIT_NS (60 * LH_NS_PER_S)
 
-static struct lh_group *create(const struct rank_thread *thread)
+static struct lh_group_attr attr_of(const struct rank_thread *thread)
 {
     struct lh_group_attr attr;
-    struct lh_group *group;
     lh_group_attr_init(&attr);
     attr.rank = thread->rank;
     attr.size = thread->size;
     attr.exchange = rank_threads_exchange;
     attr.exchange_context = (void *)(uintptr_t)thread;
     attr.device = "udp:127.0.0.1";
+    return attr;
+}
+
+static struct lh_group *create(const struct rank_thread *thread)
+{
+    struct lh_group_attr attr = attr_of(thread);
+    struct lh_group *group;
     sim_engines_must(lh_group_create(&attr, &group), "lh_group_create");
     return group;
 }
@@ -387,6 +393,92 @@ static void test_late(void **state)
     rank_threads_run(RANKS, run_late);
 }
 
+/* Rank 1 does not begin before rank 0 has given up waiting; the operation goes on. */
+static void run_pending(struct rank_thread *thread)
+{
+    struct lh_group *g = create(thread);
+    struct lh_collective_options options;
+    struct lh_collective *op = NULL;
+    int32_t in[COUNT] = {0}, out[RANKS * COUNT];
+    lh_collective_options_init(&options);
+    options.schedule = "ring";
+    if (thread->rank == 0) {
+        sim_engines_must(lh_allgather(g, in, out, COUNT, LH_I32, &options, &op), "lh_allgather");
+        assert_int_equal(lh_collective_wait(op, LH_NS_PER_MS, NULL), -LH_ETIMEDOUT);
+        assert_string_equal(lh_last_error(), "ring is pending after 1 ms: blocks of rank 1 are missing");
+    }
+    rank_threads_meet(thread);
+    done(thread->rank == 0 ? 0 : lh_allgather(g, in, out, COUNT, LH_I32, &options, &op), &op);
+    sim_engines_must(lh_group_destroy(g), "lh_group_destroy");
+}
+
+static void test_pending(void **state)
+{
+    (void)state;
+    rank_threads_run(RANKS, run_pending);
+}
+
+/* ---- ranks that do not answer ------------------------------------------------------------------------ */
+
+static void run_shrink(struct rank_thread *thread)
+{
+    struct lh_group_attr attr = attr_of(thread);
+    struct lh_group *g, *smaller;
+    attr.timeout_ns = LH_NS_PER_S; /* for creating, too */
+    sim_engines_must(lh_group_create(&attr, &g), "lh_group_create");
+    if (thread->rank == 0) {
+        assert_int_equal(lh_group_shrink(g, &smaller), -LH_ETIMEDOUT);
+        assert_string_equal(lh_last_error(), "lh_group_shrink: rank 1 did not call it in 1000 ms");
+    }
+    rank_threads_meet(thread);
+    sim_engines_must(lh_group_destroy(g), "lh_group_destroy");
+}
+
+static void test_nobody_else_shrinks(void **state)
+{
+    (void)state;
+    rank_threads_run(RANKS, run_shrink);
+}
+
+/* ---- a thread of the group --------------------------------------------------------------------------- */
+
+/* It makes the progress, whether a call waits or not. */
+static void run_thread(struct rank_thread *thread)
+{
+    struct lh_group_attr attr = attr_of(thread);
+    struct lh_group *g;
+    struct lh_collective_options options;
+    struct lh_collective *op = NULL;
+    struct lh_collective_result result;
+    struct lh_completion entry;
+    int32_t in[COUNT] = {1, 2, 3}, out[COUNT] = {0};
+    attr.thread = true;
+    sim_engines_must(lh_group_create(&attr, &g), "lh_group_create");
+    lh_collective_options_init(&options);
+    sim_engines_must(lh_completion_queue_create(lh_group_engine(g), 1, &options.queue), "queue");
+    sim_engines_must(lh_allreduce(g, in, out, COUNT, LH_I32, LH_SUM, &options, &op), "lh_allreduce");
+    assert_int_equal(lh_queue_wait(options.queue, &entry, 1, LIMIT_NS), 1);
+    assert_int_equal(lh_collective_test(op, &result), 1);
+    assert_int_equal(result.error, 0);
+    assert_int_equal(out[2], RANKS * 3);
+    lh_collective_free(op);
+    done(lh_allreduce(g, in, out, COUNT, LH_I32, LH_SUM, NULL, &op), &op);
+    if (thread->rank == 0) { /* the other comes later: this one sleeps until its time is up */
+        sim_engines_must(lh_barrier(g, NULL, &op), "lh_barrier");
+        assert_int_equal(lh_collective_wait(op, LH_NS_PER_MS, NULL), -LH_ETIMEDOUT);
+    }
+    rank_threads_meet(thread);
+    done(thread->rank == 0 ? 0 : lh_barrier(g, NULL, &op), &op);
+    sim_engines_must(lh_completion_queue_destroy(options.queue), "queue");
+    sim_engines_must(lh_group_destroy(g), "lh_group_destroy");
+}
+
+static void test_thread(void **state)
+{
+    (void)state;
+    rank_threads_run(RANKS, run_thread);
+}
+
 /* Without elements there is no memory. */
 static void run_empty(struct rank_thread *thread)
 {
@@ -423,8 +515,11 @@ static void test_overlaps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_null),   cmocka_unit_test(test_empty),   cmocka_unit_test(test_overlaps),
-        cmocka_unit_test(test_values), cmocka_unit_test(test_results), cmocka_unit_test(test_late),
+        cmocka_unit_test(test_null),     cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_overlaps), cmocka_unit_test(test_values),
+        cmocka_unit_test(test_results),  cmocka_unit_test(test_late),
+        cmocka_unit_test(test_pending),  cmocka_unit_test(test_nobody_else_shrinks),
+        cmocka_unit_test(test_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -555,6 +555,27 @@ static void test_the_connecting_side(void **state)
     end(&host);
 }
 
+/* Found to be of no use: none is opened over it any more, while those that are go on. */
+static void test_opened_no_more(void **state)
+{
+    (void)state;
+    struct host host;
+    struct handshake_header header;
+    uint8_t body[HANDSHAKE_BODY_MAX];
+    begin(&host, false, HANDSHAKE_VERSION);
+    struct control_stream *stream = control_stream_open(host.engine, WHERE, host.wake_fd);
+    assert_non_null(stream);
+    control_stream_open_no_more(stream);
+    assert_null(control_stream_open(host.engine, WHERE, host.wake_fd));
+    say(&host, 1, HANDSHAKE_READY, "");
+    progress(&host);
+    assert_int_equal(control_stream_receive(stream, &header, body), 1);
+    assert_int_equal(lh_connection_error(host.connection), 0);
+    control_stream_open_no_more(stream); /* as another caller may, who had a stream of it */
+    control_stream_refuse(stream, "over");
+    end(&host);
+}
+
 /* What does not leave at once leaves later, in its order; a peer that never reads is given up. */
 static void test_a_peer_that_does_not_read(void **state)
 {
@@ -611,6 +632,7 @@ int main(void)
         cmocka_unit_test(test_nonsense_ends_it),
         cmocka_unit_test(test_a_lost_control_connection),
         cmocka_unit_test(test_the_connecting_side),
+        cmocka_unit_test(test_opened_no_more),
         cmocka_unit_test(test_a_peer_that_does_not_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
  */
 #include "launch/group_meeting.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -346,6 +347,58 @@ static void a_rank_0_of_others(void **state)
     assert_int_equal(meet_root(&root, "A=2"), 0);
 }
 
+/* ---- no rank 0 in time ------------------------------------------------------------------------------- */
+
+static void nobody_is_rank_0(void **state)
+{
+    (void)state;
+    struct launcher_settings settings;
+    struct group_meeting meeting;
+    settle(&settings, 1, 2, free_port());
+    int error = group_meeting_open(&settings, 20 * LH_NS_PER_MS, &meeting);
+    expect_error(error, -LH_ETIMEDOUT, "rank 1: rank 0 did not answer within 0.02 s: 127.0.0.1:");
+    expect_error(error, -LH_ETIMEDOUT, "(start rank 0; is MASTER_ADDR its host?)");
+}
+
+/* Rank 0 answers, and has no place for this rank ever: the reason is the last, not that it did not answer. */
+static void *run_full_for_ever(void *argument)
+{
+    struct root *root = argument;
+    uint8_t body[GROUP_SMALL_BODY_MAX];
+    int fd;
+    while ((fd = accept(root->listener, NULL, NULL)) >= 0) { /* until the test shuts it down */
+        hear(fd, body);
+        group_challenge_encode(&root->challenge, body);
+        say(fd, GROUP_CHALLENGE, body, GROUP_CHALLENGE_BYTES);
+        say(fd, GROUP_FULL, "", 0);
+        shutdown(fd, SHUT_WR);
+        while (recv(fd, body, sizeof body, 0) > 0)
+            continue;
+        close(fd);
+    }
+    return NULL;
+}
+
+static void rank_0_has_no_place(void **state)
+{
+    (void)state;
+    struct root root = {.secret = ""};
+    struct launcher_settings settings;
+    struct group_meeting meeting;
+    uint16_t port;
+    assert_int_equal(tcp_listen("127.0.0.1:0", &root.listener, &port), 0);
+    fcntl(root.listener, F_SETFL, 0); /* accept() waits */
+    settle(&settings, 1, 2, port);
+    assert_int_equal(pthread_create(&root.thread, NULL, run_full_for_ever, &root), 0);
+    int error = group_meeting_open(&settings, LH_NS_PER_S, &meeting);
+    assert_int_equal(error, -LH_ETIMEDOUT);
+    assert_memory_equal(lh_last_error(), "rank 1: ", 8);
+    assert_null(strstr(lh_last_error(), "did not answer"));
+    shutdown(root.listener, SHUT_RDWR);
+    pthread_join(root.thread, NULL);
+    close(root.listener);
+}
+
 /* ---- the environment's group ------------------------------------------------------------------------- */
 
 static void one_rank(void **state)
@@ -386,6 +439,9 @@ static void what_is_refused(void **state)
     expect_error(lh_group_create_env(&attr, &group), -LH_ERANGE, "at most a day");
     setenv("LONGHAUL_SOCKET_IFNAME", "=no-interface", 1);
     expect_error(lh_group_create_env(NULL, &group), -LH_EADDR, "\"=no-interface\" matches no interface");
+    setenv("LONGHAUL_SOCKET_IFNAME", "lo", 1); /* each host has it */
+    assert_int_equal(lh_group_create_env(NULL, &group), 0);
+    assert_int_equal(lh_group_destroy(group), 0);
     unsetenv("LONGHAUL_SOCKET_IFNAME");
     setenv("RANK", "1", 1);
     expect_error(lh_group_rank_env(&rank, &size), -LH_EINVAL, "RANK: 1 is out of range");
@@ -406,6 +462,8 @@ int main(void)
         cmocka_unit_test(what_a_rank_is_told),
         cmocka_unit_test(a_rank_returns),
         cmocka_unit_test(a_rank_0_of_others),
+        cmocka_unit_test(nobody_is_rank_0),
+        cmocka_unit_test(rank_0_has_no_place),
         cmocka_unit_test(one_rank),
         cmocka_unit_test(what_is_refused),
     };

@@ -6,12 +6,15 @@
  */
 #include "launch/group_root.h"
 
+#include <netinet/in.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -365,15 +368,20 @@ static void *run_play(void *argument)
     return NULL;
 }
 
-static struct group_root *open_root(struct play *play, void (*scene)(const struct play *))
+static uint16_t free_port(void)
 {
-    struct group_root *root;
     int fd;
     uint16_t port;
     assert_int_equal(tcp_listen("127.0.0.1:0", &fd, &port), 0);
     close(fd);
+    return port;
+}
+
+static struct group_root *open_root(struct play *play, void (*scene)(const struct play *))
+{
+    struct group_root *root;
     play->scene = scene;
-    snprintf(play->where, sizeof play->where, "127.0.0.1:%u", port);
+    snprintf(play->where, sizeof play->where, "127.0.0.1:%u", free_port());
     assert_int_equal(group_root_open(play->where, SIZE, "hush", "A=1", &root), 0);
     assert_int_equal(pthread_create(&play->thread, NULL, run_play, play), 0);
     return root;
@@ -524,6 +532,193 @@ static void ranks_that_are_missing(void **state)
     group_root_close(root);
 }
 
+/* ---- no place for all -------------------------------------------------------------------------------- */
+
+static int connect_silently(const struct play *play)
+{
+    int fd;
+    assert_int_equal(tcp_connect(play->where, tcp_deadline(PATIENCE_NS), &fd), 0);
+    return fd;
+}
+
+static void greet_as(const struct play *play, uint32_t rank, struct player *player)
+{
+    *player = (struct player){.fd = connect_silently(play), .hello = {.secret = true}};
+    send_hello(player, rank, SIZE);
+    hear_challenge(player);
+}
+
+static void close_all(const int *fds, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        close(fds[i]);
+}
+
+/* All places but one are strangers' that say nothing: the oldest of them leave, without a word, and the rank
+ * that has said HELLO stays. So does the one that has joined, which takes no place. */
+static void strangers_in_all_places(const struct play *play)
+{
+    struct player players[SIZE];
+    int strangers[GROUP_CLIENTS_MAX + 1];
+    join_as(play, 1, &players[1]);
+    greet_as(play, 2, &players[2]);
+    for (unsigned i = 0; i < GROUP_CLIENTS_MAX + 1; i++)
+        strangers[i] = connect_silently(play);
+    expect_closed(strangers[0]);
+    expect_closed(strangers[1]); /* not the one that has the first's place now */
+    say_proof(&players[2], "hush");
+    expect_welcome(&players[1]);
+    expect_welcome(&players[2]);
+    close_all(strangers, GROUP_CLIENTS_MAX + 1);
+    close(players[1].fd);
+    close(players[2].fd);
+}
+
+static void strangers_leave_first(void **state)
+{
+    (void)state;
+    struct play play;
+    struct group_root *root = open_root(&play, strangers_in_all_places);
+    assert_int_equal(group_root_join(root, PATIENCE_NS), 0);
+    pthread_join(play.thread, NULL);
+    group_root_close(root);
+}
+
+static void expect_full(int fd)
+{
+    char body[1];
+    struct group_frame frame = hear(fd, body, sizeof body);
+    assert_int_equal(frame.type, GROUP_FULL);
+    assert_int_equal(frame.body_bytes, 0);
+    expect_closed(fd);
+}
+
+/* All places are of clients that said HELLO: the first leaves, and is told to return. When it does, a
+ * stranger that said nothing makes room for it. */
+static void greeted_in_all_places(const struct play *play)
+{
+    struct player first, others[GROUP_CLIENTS_MAX - 1], again, one;
+    greet_as(play, 2, &first);
+    for (unsigned i = 0; i + 1 < GROUP_CLIENTS_MAX; i++)
+        greet_as(play, 1, &others[i]);
+    int stranger = connect_silently(play);
+    expect_full(first.fd);
+    again = (struct player){.fd = connect_silently(play), .hello = first.hello, .claim = first.claim};
+    expect_closed(stranger);
+    memcpy(again.hello.known, first.claim.root_nonce, GROUP_NONCE_BYTES);
+    send_hello(&again, 2, SIZE);
+    say_proof(&again, "hush");
+    hear_challenge(&again);
+    one = others[GROUP_CLIENTS_MAX - 2];
+    say_proof(&one, "hush");
+    expect_welcome(&one);
+    expect_welcome(&again);
+    for (unsigned i = 0; i + 1 < GROUP_CLIENTS_MAX; i++)
+        close(others[i].fd);
+    close(first.fd);
+    close(stranger);
+    close(again.fd);
+}
+
+static void who_had_to_leave_returns(void **state)
+{
+    (void)state;
+    struct play play;
+    struct group_root *root = open_root(&play, greeted_in_all_places);
+    assert_int_equal(group_root_join(root, PATIENCE_NS), 0);
+    pthread_join(play.thread, NULL);
+    group_root_close(root);
+}
+
+/* ---- no descriptor for all --------------------------------------------------------------------------- */
+
+static struct rlimit descriptors; /* as they were */
+
+static int open_client(void)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    return fd;
+}
+
+/* No descriptor is left for this process, rank 0 in it. Returns the limit. */
+static int use_up_descriptors(void)
+{
+    int lowest = open_client();
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &descriptors), 0);
+    const struct rlimit none = {.rlim_cur = (rlim_t)lowest, .rlim_max = descriptors.rlim_max};
+    close(lowest);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    return lowest;
+}
+
+static void give_descriptors_back(void)
+{
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &descriptors), 0);
+}
+
+static void connect_client(int fd, const struct play *play)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    to.sin_port = htons((uint16_t)atoi(strchr(play->where, ':') + 1));
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+}
+
+/* Each that comes takes the descriptor of the stranger before it, once it is read itself: the ranks that said
+ * HELLO keep theirs. */
+static void strangers_without_descriptors(const struct play *play)
+{
+    struct player players[SIZE];
+    int strangers[2] = {connect_silently(play), open_client()};
+    join_as(play, 1, &players[1]);
+    players[2] = (struct player){.fd = open_client(), .hello = {.secret = true}};
+    use_up_descriptors(); /* the first stranger was accepted before rank 1 */
+    connect_client(strangers[1], play);
+    expect_closed(strangers[0]);
+    connect_client(players[2].fd, play);
+    expect_closed(strangers[1]);
+    send_hello(&players[2], 2, SIZE);
+    hear_challenge(&players[2]);
+    give_descriptors_back();
+    say_proof(&players[2], "hush");
+    expect_welcome(&players[1]);
+    expect_welcome(&players[2]);
+    close_all(strangers, 2);
+    close(players[1].fd);
+    close(players[2].fd);
+}
+
+static void strangers_leave_their_descriptors(void **state)
+{
+    (void)state;
+    struct play play;
+    struct group_root *root = open_root(&play, strangers_without_descriptors);
+    assert_int_equal(group_root_join(root, PATIENCE_NS), 0);
+    pthread_join(play.thread, NULL);
+    group_root_close(root);
+}
+
+/* Nobody is there who could leave: the one that comes waits, and the end tells why it was not let in. */
+static void nobody_to_leave(void **state)
+{
+    (void)state;
+    struct play play;
+    struct group_root *root;
+    snprintf(play.where, sizeof play.where, "127.0.0.1:%u", free_port());
+    assert_int_equal(group_root_open(play.where, SIZE, "", "", &root), 0);
+    int client = open_client(), limit = use_up_descriptors();
+    connect_client(client, &play);
+    int error = group_root_join(root, LH_NS_PER_S); /* long enough for one look at who is there */
+    give_descriptors_back();
+    char words[128];
+    snprintf(words, sizeof words,
+             "; refused some: no file descriptor left for them (limit %d: raise it with ulimit -n)", limit);
+    expect_error(error, -LH_ETIMEDOUT, words);
+    group_root_close(root); /* takes it now, for an answer */
+    expect_refusal(client, "the group is complete: 3 ranks have joined");
+    close(client);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -540,6 +735,10 @@ int main(void)
         cmocka_unit_test(a_rank_joins_twice),
         cmocka_unit_test(a_rank_leaves),
         cmocka_unit_test(ranks_that_are_missing),
+        cmocka_unit_test(strangers_leave_first),
+        cmocka_unit_test(who_had_to_leave_returns),
+        cmocka_unit_test(strangers_leave_their_descriptors),
+        cmocka_unit_test(nobody_to_leave),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -135,7 +135,7 @@ static void begin(struct two *two, const uint8_t *cookie)
     assert_int_equal(rendezvous_connect(&two->client, ends[0], &attr, HANDSHAKE_VERSION, cookie, NULL), 0);
 }
 
-static void finish(struct two *two)
+static void run_both(struct two *two)
 {
     int client = 0, server = 0;
     for (lh_time until = tcp_deadline(PATIENCE_NS); !client || !server;) {
@@ -144,6 +144,11 @@ static void finish(struct two *two)
         server = server ? server : rendezvous_step(&two->server, all, tcp_now());
         assert_true(client >= 0 && server >= 0);
     }
+}
+
+static void finish(struct two *two)
+{
+    run_both(two);
     lh_close(rendezvous_done(&two->client));
     lh_close(rendezvous_done(&two->server));
 }
@@ -574,22 +579,78 @@ static void a_listener_that_leaves(void **state)
     close(fd);
 }
 
+/* ---- both sides, with a stream ----------------------------------------------------------------------- */
+
+static struct lh_engine *create_engine(void)
+{
+    struct lh_engine_attr engine_attr;
+    struct lh_engine *engine;
+    lh_engine_attr_init(&engine_attr);
+    engine_attr.device = "udp:127.0.0.1";
+    engine_attr.workers = LH_NO_WORKERS;
+    assert_int_equal(lh_engine_create(&engine_attr, &engine), 0);
+    return engine;
+}
+
+/* The stream that the other side opens comes out of its acceptor, with the progress of its engine. */
+static struct control_stream *take_stream(struct lh_engine *engine, struct control_acceptor *acceptor)
+{
+    struct control_stream *stream = NULL;
+    for (lh_time until = tcp_deadline(PATIENCE_NS); !stream;) {
+        assert_true(tcp_now() < until);
+        assert_int_equal(lh_engine_progress(engine, NULL), 0);
+        stream = control_acceptor_take(acceptor);
+    }
+    return stream;
+}
+
+/* A second connection between two engines runs its handshake over a stream of the first one's TCP connection.
+ * */
+static void a_second_connection_by_a_stream(void **state)
+{
+    (void)state;
+    struct lh_attr ours = attr, theirs = attr;
+    struct two first, second;
+    int ends[2], wake_fd = eventfd(0, EFD_NONBLOCK);
+    struct control_acceptor *acceptor = control_acceptor_create(wake_fd);
+    ours.engine = create_engine();
+    theirs.engine = create_engine();
+    connect_ends(ends);
+    rendezvous_accept(&first.server, ends[1], &theirs, &key, acceptor);
+    assert_int_equal(rendezvous_connect(&first.client, ends[0], &ours, HANDSHAKE_VERSION, NULL, "x:1"), 0);
+    run_both(&first);
+    struct control_stream *stream = control_stream_open(ours.engine, "x:1", wake_fd);
+    assert_non_null(stream);
+    assert_int_equal(rendezvous_connect_stream(&second.client, stream, &ours, tcp_now()), 0);
+    rendezvous_accept_stream(&second.server, take_stream(theirs.engine, acceptor), &theirs, 7);
+    assert_true(second.server.accepting);
+    assert_int_equal(second.server.opened_ns, 7);
+    assert_int_equal(second.server.fd, ends[1]);
+    assert_int_equal(rendezvous_standing(&second.server), ADMISSION_NEW);
+    run_both(&second);
+    lh_close(rendezvous_done(&second.client));
+    lh_close(rendezvous_done(&second.server));
+    lh_close(rendezvous_done(&first.client));
+    lh_close(rendezvous_done(&first.server));
+    control_acceptor_close(acceptor);
+    control_acceptor_release(acceptor);
+    close(wake_fd);
+    assert_int_equal(lh_engine_destroy(ours.engine), 0);
+    assert_int_equal(lh_engine_destroy(theirs.engine), 0);
+}
+
 /* ---- the connecting side, with a stream -------------------------------------------------------------- */
 
 /* A firewall may have forgotten the TCP connection of the stream: it has a while for the answer. */
 static void a_stream_without_an_answer(void **state)
 {
     (void)state;
-    struct lh_engine_attr engine_attr;
     struct lh_attr own = attr;
     struct lh_connection *first;
     uint8_t blob[LH_BLOB_MAX];
     size_t bytes = sizeof blob;
     int ends[2];
-    lh_engine_attr_init(&engine_attr);
-    engine_attr.device = "udp:127.0.0.1";
-    engine_attr.workers = LH_NO_WORKERS;
-    assert_int_equal(lh_engine_create(&engine_attr, &own.engine), 0);
+    own.engine = create_engine();
     assert_int_equal(lh_open(&own, &first), 0);
     assert_int_equal(lh_blob(first, blob, &bytes), 0);
     assert_int_equal(lh_attach(first, blob, bytes), 0);
@@ -639,6 +700,7 @@ int main(void)
         cmocka_unit_test_setup(a_cookie_is_kept, set_up),
         cmocka_unit_test_setup(frames_of_a_listener_in_their_order, set_up),
         cmocka_unit_test_setup(a_listener_that_leaves, set_up),
+        cmocka_unit_test_setup(a_second_connection_by_a_stream, set_up),
         cmocka_unit_test_setup(a_stream_without_an_answer, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,12 +7,14 @@
 #include "launch/tcp.h"
 
 #include <errno.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -219,6 +221,45 @@ static void where_nothing_listens(void **state)
     assert_int_equal(tcp_listen("192.0.2.1:0", &fd, &port), -LH_EADDR); /* not of this host */
 }
 
+/* An address that fails at once: its reason is the answer, and the next one is tried. */
+static void addresses_that_fail_at_once(void **state)
+{
+    (void)state;
+    struct sockaddr_in good = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    struct addrinfo second = {.ai_family = AF_INET, .ai_addrlen = sizeof good};
+    struct addrinfo first = second;
+    int listener, fd;
+    uint16_t port;
+    assert_int_equal(tcp_listen("127.0.0.1:0", &listener, &port), 0);
+    good.sin_port = htons(port);
+    first.ai_addr = second.ai_addr = (struct sockaddr *)&good;
+    first.ai_addrlen = 1; /* EINVAL of connect() */
+    assert_int_equal(tcp_connect_any(&first, "x:1", tcp_deadline(PATIENCE_NS), &fd), -LH_EPEER);
+    assert_non_null(strstr(lh_last_error(), strerror(EINVAL)));
+    first.ai_next = &second;
+    assert_int_equal(tcp_connect_any(&first, "x:1", tcp_deadline(PATIENCE_NS), &fd), 0);
+    close(fd);
+    close(listener);
+}
+
+static void no_descriptor_left(void **state)
+{
+    (void)state;
+    struct rlimit before;
+    int lowest = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fd;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    const struct rlimit none = {.rlim_cur = (rlim_t)lowest, .rlim_max = before.rlim_max};
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    const struct addrinfo list = {
+        .ai_family = AF_INET, .ai_addr = (struct sockaddr *)&to, .ai_addrlen = sizeof to};
+    close(lowest);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    int error = tcp_connect_any(&list, "x:1", tcp_deadline(PATIENCE_NS), &fd);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(error, -LH_ESYSTEM);
+    assert_string_equal(lh_last_error(), "socket: Too many open files");
+}
+
 /* ---- whole buffers ----------------------------------------------------------------------------------- */
 
 static void bytes_come_in_parts(void **state)
@@ -260,12 +301,20 @@ static void a_peer_that_does_not_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hosts_and_ports),        cmocka_unit_test(room_of_hosts_and_ports),
-        cmocka_unit_test(descriptors_and_memory), cmocka_unit_test(deadlines),
-        cmocka_unit_test(names_of_ipv4),          cmocka_unit_test(names_of_ipv6),
-        cmocka_unit_test(ipv4_of_an_ipv6_socket), cmocka_unit_test(a_socket_without_a_peer),
-        cmocka_unit_test(ipv6_at_all_addresses),  cmocka_unit_test(where_nothing_listens),
-        cmocka_unit_test(bytes_come_in_parts),    cmocka_unit_test(a_peer_that_does_not_read),
+        cmocka_unit_test(hosts_and_ports),
+        cmocka_unit_test(room_of_hosts_and_ports),
+        cmocka_unit_test(descriptors_and_memory),
+        cmocka_unit_test(deadlines),
+        cmocka_unit_test(names_of_ipv4),
+        cmocka_unit_test(names_of_ipv6),
+        cmocka_unit_test(ipv4_of_an_ipv6_socket),
+        cmocka_unit_test(a_socket_without_a_peer),
+        cmocka_unit_test(ipv6_at_all_addresses),
+        cmocka_unit_test(where_nothing_listens),
+        cmocka_unit_test(bytes_come_in_parts),
+        cmocka_unit_test(a_peer_that_does_not_read),
+        cmocka_unit_test(addresses_that_fail_at_once),
+        cmocka_unit_test(no_descriptor_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

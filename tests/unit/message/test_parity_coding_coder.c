@@ -143,6 +143,35 @@ static void test_drop(void **state)
     assert_int_equal(fake.encodes, 0);
 }
 
+static atomic_bool started;
+
+static void start_and_wait(const struct lh_coding *own, uint32_t group, uint32_t first, uint32_t rows)
+{
+    atomic_store(&started, true);
+    wait_for_gate(own, group, first, rows);
+}
+
+/* What runs already cannot be taken back: its end is waited for, and its result is nobody's. */
+static void test_drop_what_runs(void **state)
+{
+    (void)state;
+    static const struct lh_scheme_coding running = {.encode = start_and_wait};
+    struct coder *coder = begin(1);
+    struct coder_result result;
+    atomic_store(&gate, false);
+    atomic_store(&started, false);
+    struct coder_job job = encode_job(0);
+    job.ops = &running;
+    assert_false(coder_submit(coder, &job, &result));
+    while (!atomic_load(&started))
+        ;
+    atomic_store(&gate, true);
+    coder_drop(coder, &owner);
+    assert_false(coder_has_results(coder));
+    assert_false(coder_collect(coder, &result));
+    end(coder);
+}
+
 /* Only decoding is finished: what is encoded for the sender goes on. */
 static void test_finish_decoding(void **state)
 {
@@ -170,6 +199,7 @@ int main(void)
         cmocka_unit_test(test_results_of_threads_are_collected),
         cmocka_unit_test(test_a_job_too_many_is_done_at_once),
         cmocka_unit_test(test_drop),
+        cmocka_unit_test(test_drop_what_runs),
         cmocka_unit_test(test_finish_decoding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,8 @@
  */
 #include <longhaul/probe.h>
 
+#include <arpa/inet.h>
+#include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,10 +18,14 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include <longhaul/error.h>
+
+#include "probe/probe_measure.h"
 
 #define PATIENCE_NS (60 * LH_NS_PER_S)
 #define TRIALS      3u
@@ -159,6 +165,62 @@ static void a_path_that_does_nothing(void **state)
     assert_int_equal(result.reorder_extent_max, 0);
 }
 
+/* ---- a server that leaves ---------------------------------------------------------------------------- */
+
+/* A session over a TCP connection and a UDP port; there is nobody at either. */
+static void begin_session(struct probe_session *session, int *other)
+{
+    static struct lh_probe_result result;
+    int ends[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    *session = (struct probe_session){.tcp = ends[0], .result = &result};
+    session->attr.time_ns = LH_PROBE_TIME_MIN;
+    session->port.peer.four = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(7001)};
+    session->port.client = true;
+    session->port.flows = 1;
+    session->port.fds[0] = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0); /* not connected */
+    *other = ends[1];
+}
+
+static void end_session(struct probe_session *session, int other)
+{
+    probe_port_close(&session->port);
+    close(session->tcp);
+    close(other);
+}
+
+static void the_server_is_watched(void **state)
+{
+    (void)state;
+    struct probe_session session;
+    int other;
+    begin_session(&session, &other);
+    shutdown(other, SHUT_WR);
+    assert_int_equal(probe_measure_rtt(&session), -LH_EPEER);
+    assert_string_equal(lh_last_error(), "the server disconnected");
+    end_session(&session, other);
+    begin_session(&session, &other);
+    assert_int_equal(send(other, "x", 1, MSG_NOSIGNAL), 1);
+    assert_int_equal(probe_measure_rtt(&session), -LH_EPROTOCOL);
+    assert_string_equal(lh_last_error(), "unexpected data from the server");
+    end_session(&session, other);
+}
+
+/* The reason is the last error of a packet, where there was one. */
+static void no_packet_passes(void **state)
+{
+    (void)state;
+    struct probe_session session;
+    char words[128];
+    int other;
+    begin_session(&session, &other);
+    assert_int_equal(probe_measure_rtt(&session), -LH_EPEER);
+    snprintf(words, sizeof words, "UDP port 7001 of the server: %s (TCP reaches it)",
+             strerror(EDESTADDRREQ));
+    assert_string_equal(lh_last_error(), words);
+    end_session(&session, other);
+}
+
 /* ---- orders that are refused ------------------------------------------------------------------------- */
 
 /* Nobody is there: a good order fails for that. */
@@ -240,10 +302,9 @@ static void sizes_are_checked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_path_that_loses),
-        cmocka_unit_test(a_path_that_does_nothing),
-        cmocka_unit_test(orders_are_checked),
-        cmocka_unit_test(sizes_are_checked),
+        cmocka_unit_test(a_path_that_loses),     cmocka_unit_test(a_path_that_does_nothing),
+        cmocka_unit_test(the_server_is_watched), cmocka_unit_test(no_packet_passes),
+        cmocka_unit_test(orders_are_checked),    cmocka_unit_test(sizes_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

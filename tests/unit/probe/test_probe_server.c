@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -345,6 +346,80 @@ static void clients_that_leave(void **state)
     end(&bench, -LH_EPEER, "disconnected during a measurement");
 }
 
+static int connect_silently(const struct lh_probe_server *server)
+{
+    char where[32];
+    int fd;
+    snprintf(where, sizeof where, "127.0.0.1:%u", lh_probe_server_port(server));
+    assert_int_equal(tcp_connect(where, tcp_deadline(PATIENCE_NS), &fd), 0);
+    return fd;
+}
+
+static void expect_closed(int fd)
+{
+    char byte;
+    assert_int_equal(tcp_wait(fd, false, tcp_deadline(PATIENCE_NS)), 0);
+    assert_int_equal(recv(fd, &byte, 1, 0), 0);
+}
+
+/* The oldest that has said nothing leaves for one that comes; who is served is named. */
+static void strangers_in_all_places(void **state)
+{
+    (void)state;
+    struct bench bench;
+    char name[TCP_NAME_MAX], where[32];
+    int strangers[16 + 1];
+    memset(&bench, 0, sizeof bench);
+    bench.udp = -1;
+    assert_int_equal(lh_probe_listen("127.0.0.1:0", &bench.server), 0);
+    assert_string_equal(lh_probe_server_peer(bench.server), "");
+    snprintf(where, sizeof where, "127.0.0.1:%u", lh_probe_server_port(bench.server));
+    for (unsigned i = 0; i < 17; i++)
+        strangers[i] = connect_silently(bench.server);
+    assert_int_equal(pthread_create(&bench.thread, NULL, serve, &bench), 0);
+    expect_closed(strangers[0]);
+    assert_int_equal(tcp_connect(where, tcp_deadline(PATIENCE_NS), &bench.tcp), 0);
+    expect_closed(strangers[1]);
+    send_hello(&bench, "");
+    hear(&bench, PROBE_WELCOME);
+    assert_int_equal(tcp_local_name(bench.tcp, name, sizeof name), 0);
+    assert_string_equal(lh_probe_server_peer(bench.server), name);
+    for (unsigned i = 0; i < 17; i++)
+        close(strangers[i]);
+    end(&bench, -LH_EPEER, "no packet of the client arrived");
+}
+
+/* One that comes takes the descriptor of one that says nothing, and is heard itself. */
+static void no_descriptor_left(void **state)
+{
+    (void)state;
+    const struct probe_message ready = {.type = PROBE_READY, .numbers = {1}};
+    struct lh_probe_server *server;
+    struct rlimit before;
+    assert_int_equal(lh_probe_listen("127.0.0.1:0", &server), 0);
+    int silent = connect_silently(server), other = connect_silently(server);
+    int last = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    to.sin_port = htons(lh_probe_server_port(server));
+    assert_int_equal(probe_message_write(other, &ready, tcp_deadline(PATIENCE_NS)), 0);
+    assert_int_equal(lh_probe_serve(server, PATIENCE_NS), -LH_EPROTOCOL); /* so both were let in */
+    int lowest = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    const struct rlimit none = {.rlim_cur = (rlim_t)lowest, .rlim_max = before.rlim_max};
+    close(lowest);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    assert_int_equal(connect(last, (struct sockaddr *)&to, sizeof to), 0);
+    assert_int_equal(probe_message_write(last, &ready, tcp_deadline(PATIENCE_NS)), 0);
+    int error = lh_probe_serve(server, PATIENCE_NS);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(error, -LH_EPROTOCOL);
+    expect_closed(silent);
+    lh_probe_server_close(server);
+    close(silent);
+    close(other);
+    close(last);
+}
+
 static void no_client(void **state)
 {
     (void)state;
@@ -367,6 +442,8 @@ int main(void)
         cmocka_unit_test(messages_out_of_turn),
         cmocka_unit_test(greetings_that_are_none),
         cmocka_unit_test(clients_that_leave),
+        cmocka_unit_test(strangers_in_all_places),
+        cmocka_unit_test(no_descriptor_left),
         cmocka_unit_test(no_client),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -198,7 +198,8 @@ static void idle_time_is_shared(void **state)
     assert_int_equal(shared.window_ns, 75);
     const struct tx_waits none = {.ns = {0}};
     shared = bottleneck_times_of(limited, &none);
-    assert_int_equal(shared.message_ns, 1000); /* a sender that has waited for nothing had nothing to send */
+    assert_int_equal(shared.message_ns,
+                     1000); /* a sender that has waited for nothing had nothing to send */
     assert_int_equal(shared.acknowledgement_ns + shared.slots_ns + shared.receiver_ns, 0);
     assert_int_equal(shared.window_ns, 100);
 }

@@ -1,6 +1,6 @@
 /*
- * test_udp_sharing.c - sockets that endpoints share: who reads them for whom, how long that waits for room,
- * and who gets a socket of its own. Time is this file's.
+ * test_udp_rx_sharing.c - sockets that endpoints share: who reads them for whom, how long that waits for
+ * room, and who gets a socket of its own. Time is this file's.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

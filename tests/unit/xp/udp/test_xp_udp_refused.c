@@ -4,7 +4,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "unit/xp/xp_udp_pair.h"
+#include "unit/xp/udp/xp_udp_pair.h"
 
 #include <stdio.h>
 
@@ -206,22 +206,11 @@ static void test_close(void **state)
 static void test_addresses(void **state)
 {
     (void)state;
-    static const char *const texts[] = {"",
-                                        ":",
-                                        "5",
-                                        HOST,
-                                        "::1",
-                                        HOST ":",
-                                        HOST ":0",
-                                        HOST ":x",
-                                        HOST ":5x",
-                                        HOST ":5 ",
-                                        HOST ":-1",
-                                        HOST ":-18446744073709551611",
-                                        HOST ":+5",
-                                        HOST ": 5",
-                                        HOST ":65536",
-                                        HOST ":99999999999999999999999"};
+    static const char *const texts[] = {
+        "",         ":",        "5",           HOST,
+        "::1",      HOST ":",   HOST ":0",     HOST ":x",
+        HOST ":5x", HOST ":5 ", HOST ":-1",    HOST ":-18446744073709551611",
+        HOST ":+5", HOST ": 5", HOST ":65536", HOST ":99999999999999999999999"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         if (strcmp(texts[i], "::1") == 0) /* a host ":" and a port 1 */
             expect_error(lh_xp_connect(xp, end.qpn, texts[i], 1, 0), -LH_EADDR, "");

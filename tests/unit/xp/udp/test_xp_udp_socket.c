@@ -4,7 +4,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "unit/xp/xp_udp_pair.h"
+#include "unit/xp/udp/xp_udp_pair.h"
 
 #include <errno.h>
 #include <sys/syscall.h>

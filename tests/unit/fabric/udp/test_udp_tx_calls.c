@@ -1,6 +1,6 @@
 /*
- * test_udp_calls.c - the udp fabric and the calls of the kernel: what errors of a send mean, which addresses
- * a peer is reached at, punches through NAT, and what the sockets are told and tell.
+ * test_udp_tx_calls.c - the udp fabric and the calls of the kernel: what errors of a send mean, which
+ * addresses a peer is reached at, punches through NAT, and what the sockets are told and tell.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -827,7 +827,7 @@ class ProcessGroupLonghaul(_Base):
 def _result_error(result: Any) -> LonghaulError:
     rank = result.failed_rank if result.failed_rank != lib.LH_NO_RANK else None
     # "Timed out": what programs look for in the text of other backends.
-    late = "operation: Timed out " if result.error == -lib.LH_ETIMEDOUT else ""
+    late = "Timed out: " if result.error == -lib.LH_ETIMEDOUT else ""
     return failure(result.error, late + text(result.message), rank)
 
 

@@ -9,12 +9,9 @@ import threading
 import weakref
 from collections.abc import Generator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from longhaul._native import LonghaulError, check, failure, ffi, lib, sliced
-
-if TYPE_CHECKING:
-    from longhaul.connection import CompletionQueue
 
 Value = TypeVar("Value")
 _SWEPT = 2  # earlier operations that a call looks at: each call adds one
@@ -94,13 +91,11 @@ class Pending(Generic[Value]):
     _WAIT = _TEST = _CANCEL = _FREE = _RESULT = _NAME = _REMEDY = ""
     _NEEDS_OWNER = False  # the owner's handle must stay while a call has this one
 
-    def __init__(
-        self, owner: Handle, handle: Any, buffers: Any, queue: CompletionQueue | None, user: int
-    ) -> None:
+    def __init__(self, owner: Handle, handle: Any, buffers: Any, queue: Any, user: int) -> None:
         self._owner = owner
         self._handle = handle
         self._buffers = buffers
-        self._queue = queue
+        self._queue = queue  # a CompletionQueue, or None
         self._user = user
         self._users = 0  # threads in a call with the handle
         self._outcome: Value | LonghaulError | None = None

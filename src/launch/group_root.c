@@ -727,7 +727,8 @@ int group_root_socket(const struct group_root *root, uint32_t rank)
 
 void group_root_close(struct group_root *root)
 {
-    take_clients(root, tcp_now()); /* of the backlog, for an answer */
+    if (poll(&(struct pollfd){.fd = root->fd, .events = POLLIN}, 1, 0) > 0)
+        take_clients(root, tcp_now()); /* of the backlog, for an answer */
     close(root->fd);
     lh_fail(LH_EHANDSHAKE, "the group is complete: %u ranks have joined (is a rank used twice?)",
             root->terms.size);

@@ -418,17 +418,46 @@ static void test_pending(void **state)
     rank_threads_run(RANKS, run_pending);
 }
 
+/* Rank 1 leaves in order, while rank 0 needs its part. */
+static void run_left(struct rank_thread *thread)
+{
+    struct lh_group *g = create(thread);
+    struct lh_collective_options options;
+    struct lh_collective *op = NULL;
+    struct lh_collective_result result = {0};
+    int32_t in[COUNT] = {0}, out[RANKS * COUNT];
+    lh_collective_options_init(&options);
+    options.schedule = "ring";
+    if (thread->rank == 0)
+        sim_engines_must(lh_allgather(g, in, out, COUNT, LH_I32, &options, &op), "lh_allgather");
+    rank_threads_meet(thread);
+    if (thread->rank == 0) {
+        sim_engines_must(lh_collective_wait(op, LIMIT_NS, &result), "lh_collective_wait");
+        assert_int_equal(result.error, -LH_ECLOSED);
+        assert_int_equal(result.failed_rank, 1);
+        assert_string_equal(result.message, "ring: rank 1 has left the group: connection is closed");
+        lh_collective_free(op);
+    }
+    sim_engines_must(lh_group_destroy(g), "lh_group_destroy");
+}
+
+static void test_left(void **state)
+{
+    (void)state;
+    rank_threads_run(RANKS, run_left);
+}
+
 /* ---- ranks that do not answer ------------------------------------------------------------------------ */
 
 static void run_shrink(struct rank_thread *thread)
 {
     struct lh_group_attr attr = attr_of(thread);
     struct lh_group *g, *smaller;
-    attr.timeout_ns = LH_NS_PER_S; /* for creating, too */
+    attr.timeout_ns = 3 * LH_NS_PER_S; /* for creating, too */
     sim_engines_must(lh_group_create(&attr, &g), "lh_group_create");
     if (thread->rank == 0) {
         assert_int_equal(lh_group_shrink(g, &smaller), -LH_ETIMEDOUT);
-        assert_string_equal(lh_last_error(), "lh_group_shrink: rank 1 did not call it in 1000 ms");
+        assert_string_equal(lh_last_error(), "lh_group_shrink: rank 1 did not call it in 3000 ms");
     }
     rank_threads_meet(thread);
     sim_engines_must(lh_group_destroy(g), "lh_group_destroy");
@@ -518,7 +547,7 @@ int main(void)
         cmocka_unit_test(test_null),     cmocka_unit_test(test_empty),
         cmocka_unit_test(test_overlaps), cmocka_unit_test(test_values),
         cmocka_unit_test(test_results),  cmocka_unit_test(test_late),
-        cmocka_unit_test(test_pending),  cmocka_unit_test(test_nobody_else_shrinks),
+        cmocka_unit_test(test_pending), cmocka_unit_test(test_left),  cmocka_unit_test(test_nobody_else_shrinks),
         cmocka_unit_test(test_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

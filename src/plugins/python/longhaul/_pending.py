@@ -16,6 +16,7 @@ from longhaul._native import LonghaulError, check, failure, ffi, lib, sliced
 Value = TypeVar("Value")
 _SWEPT = 2  # earlier operations that a call looks at: each call adds one
 _open: weakref.WeakSet[Handle] = weakref.WeakSet()
+_kept: set[Handle] = set()  # open as well, though the program may have dropped them
 
 
 class Closes:
@@ -37,13 +38,14 @@ class Handle(Closes):
     """A handle that any thread may use: close() waits for the calls in progress."""
 
     _NAME = ""
+    _KEPT = False  # it stays open when nothing refers to it
 
     def __init__(self, handle: Any) -> None:
         self._handle = handle
         self._idle = threading.Condition()  # also the lock of the operations
         self._users = 0  # threads in a call with the handle
         self._pending: collections.OrderedDict[Pending[Any], None] = collections.OrderedDict()
-        _open.add(self)
+        (_kept if self._KEPT else _open).add(self)
 
     def _end(self) -> None:
         """Closes it when the program ends."""
@@ -174,15 +176,17 @@ class Pending(Generic[Value]):
             code = int(call(self._handle, *arguments, found))
         finally:
             with owner._idle:
-                self._users -= 1
-                if code == done and self._outcome is None:
-                    self._outcome = self._result(found)
-                    self._buffers = ()
-                    owner._pending.pop(self, None)
-                if self._outcome is not None and self._users == 0:
-                    self._free()
-                if self._NEEDS_OWNER:
-                    owner._leave()
+                try:
+                    self._users -= 1
+                    if code == done and self._outcome is None:
+                        self._outcome = self._result(found)
+                        self._buffers = ()
+                        owner._pending.pop(self, None)
+                    if self._outcome is not None and self._users == 0:
+                        self._free()
+                finally:
+                    if self._NEEDS_OWNER:
+                        owner._leave()
         return code
 
     def _result(self, found: Any) -> Value | LonghaulError:
@@ -210,12 +214,18 @@ def ranges_of(call: Any, handle: Any) -> list[tuple[int, int]]:
 @atexit.register
 def _close_all() -> None:
     """A peer may still need acknowledgements and repairs of this process."""
-    for handle in list(_open):
+    for handle in [*_kept, *_open]:
         try:
-            if not handle._users:
+            if handle._handle is not None and not handle._users:
                 handle._end()
-        except (LonghaulError, ValueError):
-            pass  # it was closed, or the peer has failed
+        except Exception:
+            pass  # the peer has failed: there is nobody to tell
 
 
-os.register_at_fork(after_in_child=_open.clear)  # these belong to the parent
+def _after_fork() -> None:
+    """These belong to the parent."""
+    _open.clear()
+    _kept.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -20,7 +20,8 @@ _TYPES = (torch.float32, torch.float16, torch.bfloat16)
 class BoundedStep:
     """What the reductions of one backward pass did without.
 
-    bytes: of gradients. missing_bytes: of their encoded sums, that lack a contribution at this rank.
+    bytes: of the gradients that this rank reduced, or of its shard. missing_bytes: of their encoded sums,
+    that lack a contribution at this rank.
     failed_buckets: reductions that failed; their bytes are not counted.
     """
 
@@ -39,6 +40,7 @@ class _Pass:
     def __init__(self) -> None:
         self.pending = self.bytes = self.missing = self.failed = 0
         self.complete = False  # the last one has started
+        self.task = -1  # autograd's number of the pass
 
 
 class BoundedHook:
@@ -63,9 +65,11 @@ class BoundedHook:
     def register(self, model: torch.nn.Module) -> None:
         """Makes a model reduce its gradients by this hook.
 
-        model: DistributedDataParallel; or one after fully_shard(), whose shards belong to the hook's ranks:
-        every FSDPModule in it gets a reduce-scatter that ends by the deadline, and gathers parameters as
-        before. Shards of one site each: see average().
+        model: DistributedDataParallel; or one after fully_shard(). Modules whose shards belong to the hook's
+        ranks get a reduce-scatter that ends by the deadline, and gather parameters as before. Where the
+        hook's ranks have the same shard in several groups, one a site, shards are averaged over them after
+        each reduce-scatter. TypeError: another model; also with a mesh of two dimensions (HSDP) or
+        replicate(), whose replicas torch averages itself. ValueError: other ranks.
         """
         if isinstance(model, torch.nn.parallel.DistributedDataParallel):
             model.register_comm_hook(None, self)
@@ -76,48 +80,62 @@ class BoundedHook:
                 f"{type(model).__name__}: not supported (DistributedDataParallel, or a module after "
                 "fully_shard(), which takes a reduce-scatter since torch 2.9)"
             )
+        self._check_member()
+        ours = dist.get_process_group_ranks(self.group)
         for module in sharded:
-            module.set_custom_reduce_scatter(_ReduceScatter(self))
+            for part in module._get_fsdp_state()._fsdp_param_groups:
+                if getattr(part.mesh_info, "replicate_process_group", None) is not None:
+                    raise TypeError(
+                        f"{type(module).__name__}: torch averages its replicas (shard by a mesh of one "
+                        "dimension, within each site)"
+                    )
+                theirs = dist.get_process_group_ranks(part.mesh_info.shard_process_group)
+                if theirs == ours:
+                    module.set_custom_reduce_scatter(_ReduceScatter(self))
+                elif set(theirs) & set(ours) == {dist.get_rank()}:
+                    module.set_all_reduce_hook(self.average)
+                else:
+                    raise ValueError(f"model sharded over ranks {theirs}, a hook of {ours}: not the same")
 
     def average(self, tensor: torch.Tensor) -> None:
         """Averages a contiguous tensor over the hook's ranks, in place, and waits for it.
 
-        For FSDP2 within a site, with a hook of the ranks that have the same shard in each:
-        module.set_all_reduce_hook(hook.average). Outside of a backward pass, as for an outer step of DiLoCo,
-        each call adds a BoundedStep.
+        Outside of a backward pass, as for an outer step of DiLoCo, each call adds a BoundedStep.
         """
         options = dist.AllreduceOptions()
         options.reduceOp = dist.ReduceOp(dist.ReduceOp.AVG)
         options.asyncOp = False
+        self._check(tensor)
         self._reduced(tensor, lambda: self.group.allreduce([tensor], options))
 
-    def _reduced(self, given: torch.Tensor, start: Callable[[], Any]) -> None:
+    def _reduced(self, result: torch.Tensor, start: Callable[[], Any]) -> None:
         """Counts a reduction for the backward pass in which it is called, or alone outside of one."""
-        self._check(given)
+        task: int = torch._C._current_graph_task_id()  # -1: outside
         with self._lock:
             current = self._open
-            first = current is None
-            if current is None:
+            first = current is None or current.task != task
+            if current is None or current.task != task:  # the one before has failed
                 current = self._open = _Pass()
+                current.task = task
             current.pending += 1
-        if first:
-            try:
-                torch.autograd.Variable._execution_engine.queue_callback(
-                    lambda: self._complete(current)
-                )
-            except RuntimeError:  # outside of a backward pass
-                self._complete(current)
+        if task < 0:
+            self._complete(current)
+        elif first:
+            torch.autograd.Variable._execution_engine.queue_callback(lambda: self._complete(current))
         try:
             work = start()
         except BaseException:
             self._complete(current)  # the backward pass ends here
             self._ended(current, None, 0)
             raise
-        self._ended(current, given.numel() * given.element_size(), work.missing_bytes)
+        self._ended(current, result.numel() * result.element_size(), work.missing_bytes)
 
-    def _check(self, gradients: torch.Tensor) -> None:
+    def _check_member(self) -> None:
         if not isinstance(self.group, dist.ProcessGroup):
             raise ValueError("bounded_hook: this rank is not among its ranks (pass those that train)")
+
+    def _check(self, gradients: torch.Tensor) -> None:
+        self._check_member()
         if gradients.dtype not in _TYPES:
             raise TypeError(f"gradients of {gradients.dtype}: not supported (float32, float16 or bfloat16)")
 
@@ -194,14 +212,11 @@ class _ReduceScatter:
     ) -> None:
         hook = self._hook
         hook._check(input_tensor)
-        theirs, ours = map(dist.get_process_group_ranks, (group, hook.group))
-        if theirs != ours:
-            raise ValueError(f"model sharded over ranks {theirs}: expected those of the hook, {ours}")
         options = dist.ReduceScatterOptions()
-        options.reduceOp = dist.ReduceOp(op)
+        options.reduceOp = op
         options.asyncOp = False
         hook._reduced(
-            input_tensor, lambda: hook.group.reduce_scatter_single(output_tensor, input_tensor, options)
+            output_tensor, lambda: hook.group.reduce_scatter_single(output_tensor, input_tensor, options)
         )
 
 

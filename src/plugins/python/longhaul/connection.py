@@ -281,23 +281,35 @@ class Connection(Handle):
     def close(self) -> None:
         """Notifies the peer, ends pending messages with an error, and revokes the regions."""
         with self._idle:
-            handle, self._handle = self._handle, None
+            handle = self._handle
             if handle is None:
                 while self._closing:  # by another thread
                     self._idle.wait()
                 return
-            self._closing = True
-            while self._users > 0:
-                self._idle.wait()
-        lib.lh_close(handle)  # requests end, and their waiters wake, but requests stay valid
-        for request in list(self._pending):
-            request._look()
-        with self._idle:
-            regions, self._regions = self._regions, set()
-            for region in regions:
-                region._handle, region._buffers = None, []
-            self._closing = False
-            self._idle.notify_all()
+            self._handle, self._closing = None, True
+        closed = False
+        try:
+            with self._idle:
+                while self._users > 0:
+                    self._idle.wait()
+            closed = True
+            lib.lh_close(handle)  # requests end, and their waiters wake, but requests stay valid
+            for request in list(self._pending):
+                request._look()
+        finally:
+            with self._idle:
+                if closed:
+                    regions, self._regions = self._regions, set()
+                    for region in regions:
+                        region._handle, region._buffers = None, []
+                else:  # interrupted
+                    self._handle = handle
+                self._closing = False
+                self._idle.notify_all()
+
+    def _end(self) -> None:
+        if not any(request._users for request in list(self._pending)):  # no thread waits
+            self.close()
 
     def _start(
         self, call: Any, memory: Any, writable: bool, tag: int, ignore: int, queue: CompletionQueue | None

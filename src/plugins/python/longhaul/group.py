@@ -30,7 +30,7 @@ from longhaul._native import (
     text,
     type_number,
 )
-from longhaul._pending import Handle, Pending, ranges_of
+from longhaul._pending import Handle, Pending, _kept, ranges_of
 
 if TYPE_CHECKING:
     from longhaul.connection import CompletionQueue, Engine
@@ -112,6 +112,7 @@ class Group(Handle):
     """
 
     _NAME = "group"
+    _KEPT = True
 
     def __init__(
         self,
@@ -282,6 +283,7 @@ class Group(Handle):
         except BaseException:
             self._handle = handle
             raise
+        _kept.discard(self)
 
     def _end(self) -> None:
         """Leaves collectives in progress, as the program did: the peers learn that it is gone."""

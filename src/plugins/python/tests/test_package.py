@@ -67,6 +67,24 @@ except KeyboardInterrupt:
     print("interrupted")
 """
 
+# A close() that waits for a call in progress, interrupted: the end of the program closes again.
+CLOSE_INTERRUPTED = """
+import os, signal, threading, longhaul
+listener = longhaul.listen("127.0.0.1:0")
+found = []
+thread = threading.Thread(target=lambda: found.append(listener.accept(30)))
+thread.start()
+client = longhaul.connect(f"127.0.0.1:{listener.port}")
+thread.join()
+client._users = 1
+threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    client.close()
+except KeyboardInterrupt:
+    print(client._handle is not None, client._closing)
+client._users = 0
+"""
+
 
 class Ends(unittest.TestCase):
     def run_text(self, text):
@@ -80,6 +98,7 @@ class Ends(unittest.TestCase):
 
     def test_an_interrupt_ends_a_wait(self):
         self.assertEqual(self.run_text(INTERRUPTED), "interrupted\n")
+        self.assertEqual(self.run_text(CLOSE_INTERRUPTED), "True False\n")
 
 
 class Buffers(unittest.TestCase):

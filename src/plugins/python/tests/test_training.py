@@ -195,7 +195,9 @@ def sharded(rank, size, port, backend, steps, link=None):
         options = longhaul.torch.Options(attr={"link": link} if link else None)
         hook = longhaul.torch.bounded_hook(deadline=5.0, options=options)
         hook.register(model)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for each in (model[0], model):
+            each.set_gradient_divide_factor(2 * size)  # torch multiplies before it adds, then
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.2 if hook else 0.1)
     generator = torch.Generator().manual_seed(10 + rank)
     losses = []
     for _ in range(steps):
@@ -210,6 +212,16 @@ def sharded(rank, size, port, backend, steps, link=None):
     return losses, list(hook.steps) if hook else None
 
 
+class Fails(torch.nn.Module):
+    """Its backward fails, if it is to, after those of the modules behind it."""
+
+    fails = False
+
+    def forward(self, given):
+        given.register_hook(lambda gradient: 1 / (not self.fails) and gradient)
+        return given * 1
+
+
 def sharded_in_sites(rank, size, port, steps):
     """FSDP2 within each of two sites, whose shards a hook averages across them: losses, and parameters."""
     enter(rank, size, port)
@@ -219,7 +231,7 @@ def sharded_in_sites(rank, size, port, steps):
     hook = hooks[rank % (size // 2)]
     model = torch.nn.Linear(20, 2)
     torch.distributed.fsdp.fully_shard(model, mesh=mesh["shard"])
-    model.set_all_reduce_hook(hook.average)
+    hook.register(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     generator = torch.Generator().manual_seed(10 + rank)
     losses = []
@@ -243,7 +255,32 @@ def sharded_in_sites(rank, size, port, steps):
     except TypeError as error:
         assert "int64" in str(error), error
     parameters = [p.full_tensor().tolist() for p in model.parameters()]
-    del model
+    # A backward pass that fails behind a reduction, and one that does not.
+    failing = torch.nn.Sequential(Fails(), torch.nn.Linear(4, 2))
+    for parameter in failing.parameters():
+        parameter.register_post_accumulate_grad_hook(lambda each: hook.average(each.grad))
+    known = len(hook.steps)
+    for fails in (True, False):
+        failing[0].fails = fails
+        try:
+            failing(torch.ones(2, 4, requires_grad=True)).sum().backward()
+            assert not fails
+        except ZeroDivisionError:
+            assert fails
+    assert len(hook.steps) == known + 1, list(hook.steps)[known:]
+    assert hook.steps[-1] == longhaul.torch.BoundedStep(4 * (4 * 2 + 2), 0, 0), hook.steps[-1]
+    try:
+        hook.register(torch.distributed.fsdp.fully_shard(torch.nn.Linear(4, 4), mesh=mesh))
+        raise AssertionError("replicas that torch averages were accepted")
+    except TypeError as error:
+        assert "averages its replicas" in str(error), error
+    try:
+        other = init_device_mesh("cpu", (size,))
+        hook.register(torch.distributed.fsdp.fully_shard(torch.nn.Linear(4, 4), mesh=other))
+        raise AssertionError("shards of other ranks were accepted")
+    except ValueError as error:
+        assert "not the same" in str(error), error
+    del model, failing
     dist.destroy_process_group()
     return losses, parameters
 

@@ -8,10 +8,12 @@
 #   steps at a time, 100 ms and 200 Mbit/s. Default: all. --quick: one seed, one loss.
 #   Needs torch, longhaul and scikit-learn in the Python of the tests (build/python-venv), or in another one,
 #   PYTHON.
-# Prints tables and writes the curves to $BUILD/training.txt, which bench/results/training.gp draws:
+# Prints tables, with lost data and bytes of the left rank, and writes the curves to $BUILD/training.txt:
 #   part, loss, backend, seed, step, seconds of training, score
+# A run that fails, or takes more than four minutes, is named and left out of its row.
 #
 # SPDX-License-Identifier: BSD-3-Clause
+import math
 import os
 import statistics
 import subprocess
@@ -46,21 +48,10 @@ CASES = {"digits": Case("digits", 200e6, 0.025, ("1e-3", "1e-2", "5e-2"), 5, 150
          "diloco": Case("text", 200e6, 0.1, ("1e-2",), 3, 400, -3.0, 20)}
 
 
-def sent():
-    """Bytes of IP packets that the left side has sent, before the loss."""
-    file = "/sys/class/net/path0/statistics/tx_bytes"
-    command = ["ip", "netns", "exec", f"{collectives.NAME}-left", "cat", file]
-    return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-
-
 def measured(case, backend, seed):
     numbers = map(str, (case.steps, seed, case.every))
     command = [collectives.PYTHON, "-I", PROGRAM, case.task, backend, *numbers]
-    before = sent()
-    value = collectives.both(command, command)
-    if value:
-        value["bytes"] = sent() - before
-    return value
+    return collectives.both(command, command)
 
 
 def interval(values):
@@ -86,7 +77,8 @@ def table(name, case, loss):
                     for step, seconds, score in value["scores"]:
                         print(name, loss, backend, seed, step, f"{seconds:.4f} {score:.4f}", file=file)
     print(f"\n  {case.words}, loss {loss}: {len(case.seeds)} seeds, {case.steps} steps", flush=True)
-    print(f"                final score       to {case.target} s   step ms: p50     p99   lost %   "
+    step = "outer step" if case.every else "step"
+    print(f"                final score       to {case.target} s   {step} ms: p50     p99   lost %   "
           "replicas apart   MB sent")
     for backend, values in found.items():
         if not values:
@@ -98,9 +90,8 @@ def table(name, case, loss):
                     for p in ("p50", "p99"))
         lost = 100 * statistics.fmean(value["missing_share"] for value in values)
         apart, octets = (statistics.fmean(value[key] for value in values) for key in ("drift", "bytes"))
-        failed = sum(value["failed_buckets"] for value in values)
         print(f"    {backend:9} {mean:8.4f} +- {half:.4f} {reached:10.2f} {p50:15.1f} {p99:8.1f} {lost:8.3f}"
-              f" {apart:16.1e} {octets / 1e6:9.0f}   {len(values)} runs, {failed} buckets failed", flush=True)
+              f" {apart:16.1e} {octets / 1e6:9.0f}   {len(values)} of {len(case.seeds)} runs ended", flush=True)
         if backend != "gloo" and found["gloo"]:
             other = found["gloo"]
             for figure, ours, theirs in (
@@ -108,8 +99,9 @@ def table(name, case, loss):
                     ("step p99", p99, 1e3 * statistics.median(value["step_p99_s"] for value in other)),
                     ("time to score", 1e3 * reached,
                      1e3 * statistics.median(time_to(case.target, value["scores"]) for value in other))):
-                report(f"training {case.words}, loss {loss} {backend} {figure}", ours, "ms", "gloo", theirs,
-                       len(values))
+                if math.isfinite(ours) and math.isfinite(theirs):
+                    report(f"training {case.words}, loss {loss} {backend} {figure}", ours, "ms", "gloo", theirs,
+                           len(values))
 
 
 def main():
@@ -127,6 +119,8 @@ def main():
         print(f"    {collectives.PYTHON}: {needs.stderr.strip().splitlines()[-1]} "
               "(ctest -R python installs torch and longhaul, its pip scikit-learn)")
         return 0
+    with open(CURVES, "w", encoding="ascii"):
+        pass
     for name in wanted:
         case = CASES[name]
         for loss in case.losses[:1] if QUICK else case.losses:

@@ -78,8 +78,8 @@ def table(name, case, loss):
                         print(name, loss, backend, seed, step, f"{seconds:.4f} {score:.4f}", file=file)
     print(f"\n  {case.words}, loss {loss}: {len(case.seeds)} seeds, {case.steps} steps", flush=True)
     step = "outer step" if case.every else "step"
-    print(f"                final score       to {case.target} s   {step} ms: p50     p99   lost %   "
-          "replicas apart   MB sent")
+    print(f"                final score       to {case.target} s   {step} ms: p50     p99   "
+          "lost %   replicas apart   MB sent")
     for backend, values in found.items():
         if not values:
             print(f"    {backend:9}  not measured")
@@ -90,8 +90,9 @@ def table(name, case, loss):
                     for p in ("p50", "p99"))
         lost = 100 * statistics.fmean(value["missing_share"] for value in values)
         apart, octets = (statistics.fmean(value[key] for value in values) for key in ("drift", "bytes"))
+        ended = f"{len(values)} of {len(case.seeds)} runs ended"
         print(f"    {backend:9} {mean:8.4f} +- {half:.4f} {reached:10.2f} {p50:15.1f} {p99:8.1f} {lost:8.3f}"
-              f" {apart:16.1e} {octets / 1e6:9.0f}   {len(values)} of {len(case.seeds)} runs ended", flush=True)
+              f" {apart:16.1e} {octets / 1e6:9.0f}   {ended}", flush=True)
         if backend != "gloo" and found["gloo"]:
             other = found["gloo"]
             for figure, ours, theirs in (
@@ -100,8 +101,8 @@ def table(name, case, loss):
                     ("time to score", 1e3 * reached,
                      1e3 * statistics.median(time_to(case.target, value["scores"]) for value in other))):
                 if math.isfinite(ours) and math.isfinite(theirs):
-                    report(f"training {case.words}, loss {loss} {backend} {figure}", ours, "ms", "gloo", theirs,
-                           len(values))
+                    report(f"training {case.words}, loss {loss} {backend} {figure}", ours, "ms", "gloo",
+                           theirs, len(values))
 
 
 def main():

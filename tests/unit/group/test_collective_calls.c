@@ -544,10 +544,15 @@ static void test_overlaps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_null),     cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_overlaps), cmocka_unit_test(test_values),
-        cmocka_unit_test(test_results),  cmocka_unit_test(test_late),
-        cmocka_unit_test(test_pending), cmocka_unit_test(test_left),  cmocka_unit_test(test_nobody_else_shrinks),
+        cmocka_unit_test(test_null),
+        cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_overlaps),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_results),
+        cmocka_unit_test(test_late),
+        cmocka_unit_test(test_pending),
+        cmocka_unit_test(test_left),
+        cmocka_unit_test(test_nobody_else_shrinks),
         cmocka_unit_test(test_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,18 +5,19 @@
 #
 # SPDX-License-Identifier: BSD-3-Clause
 file = "bench/results/training.txt"
-set terminal svg size 1000,400 font "sans-serif,12" background "#ffffff"
+set terminal svg size 900,420 font "sans-serif,12" background "#ffffff"
 set output "docs/pictures/training.svg"
 # Columns: part, loss, backend, seed, step, seconds, score
 rows(part, backend, seed) = sprintf("<awk '$1 == \"%s\" && $2 == \"1e-2\" && $3 == \"%s\" && $4 == %d' %s", \
                                     part, backend, seed, file)
 set border 3
 set tics nomirror
+set xtics 10
 set rmargin 3
 set grid ytics lc rgb "#dddddd"
 set xlabel "seconds of training"
 set bmargin at screen 0.27
-set tmargin at screen 0.86
+set tmargin at screen 0.8
 set key at screen 0.5, 0.03 center bottom horizontal maxrows 1
 names = "gloo longhaul bounded"
 labels = "'Gloo over BBR' 'longhaul' 'longhaul, bounded'"
@@ -25,7 +26,8 @@ set multiplot layout 1,3 title "Two sites, loss 1e-2" font ",14"
 do for [panel = 1:3] {
     part = word("digits text diloco", panel)
     seeds = panel == 1 ? 5 : 3
-    set title word("'perceptron, DDP: 25 ms, 200 Mbit/s' 'transformer, DDP: 25 ms, 1 Gbit/s' 'transformer, DiLoCo: 100 ms, 200 Mbit/s'", panel) font ",10"
+    set title word("'perceptron, DDP' 'transformer, DDP' 'transformer, DiLoCo'", panel)."\n".\
+              word("'25 ms, 200 Mbit/s' '25 ms, 1 Gbit/s' '100 ms, 200 Mbit/s'", panel) font ",11"
     set ylabel panel == 1 ? "share of digits named right" : "bits a byte"
     sign = panel == 1 ? 1 : -1
     if (panel == 1) { set yrange [0.4:1] } else { set yrange [2.5:5] }

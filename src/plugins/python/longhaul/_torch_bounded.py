@@ -37,10 +37,10 @@ class BoundedStep:
 class _Pass:
     """A backward pass whose reductions end in any order."""
 
-    def __init__(self) -> None:
+    def __init__(self, task: int = -1) -> None:
         self.pending = self.bytes = self.missing = self.failed = 0
         self.complete = False  # the last one has started
-        self.task = -1  # autograd's number of the pass
+        self.task = task  # autograd's number of the pass
 
 
 class BoundedHook:
@@ -113,10 +113,10 @@ class BoundedHook:
         task: int = torch._C._current_graph_task_id()  # -1: outside
         with self._lock:
             current = self._open
-            first = current is None or current.task != task
-            if current is None or current.task != task:  # the one before has failed
-                current = self._open = _Pass()
-                current.task = task
+            if current is None or current.task != task:  # another that is open has failed
+                current = _Pass(task)
+            first = current is not self._open
+            self._open = current
             current.pending += 1
         if task < 0:
             self._complete(current)

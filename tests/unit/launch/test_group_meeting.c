@@ -153,6 +153,16 @@ static struct group_frame hear(int fd, void *body)
     return frame;
 }
 
+/* What the other side still sends is read: a close with it unread would reset the connection. */
+static void hang_up(int fd)
+{
+    uint8_t unread[GROUP_SMALL_BODY_MAX];
+    shutdown(fd, SHUT_WR);
+    while (recv(fd, unread, sizeof unread, 0) > 0)
+        continue;
+    close(fd);
+}
+
 static void *run_root(void *argument)
 {
     struct root *root = argument;
@@ -169,10 +179,7 @@ static void *run_root(void *argument)
     say(fd, GROUP_CHALLENGE, body, GROUP_CHALLENGE_BYTES);
     if (hear(fd, body).type == GROUP_PROOF && group_proof_check(root->secret, &claim, false, body))
         root->after(fd, &claim, root->secret);
-    shutdown(fd, SHUT_WR);
-    while (recv(fd, body, sizeof body, 0) > 0)
-        continue;
-    close(fd);
+    hang_up(fd);
     return NULL;
 }
 
@@ -319,10 +326,7 @@ static void *run_full_root(void *argument)
             root->after(fd, &claim, root->secret);
         else
             say(fd, GROUP_FULL, "", 0);
-        shutdown(fd, SHUT_WR);
-        while (recv(fd, body, sizeof body, 0) > 0)
-            continue;
-        close(fd);
+        hang_up(fd);
     }
     return NULL;
 }
@@ -371,10 +375,7 @@ static void *run_full_for_ever(void *argument)
         group_challenge_encode(&root->challenge, body);
         say(fd, GROUP_CHALLENGE, body, GROUP_CHALLENGE_BYTES);
         say(fd, GROUP_FULL, "", 0);
-        shutdown(fd, SHUT_WR);
-        while (recv(fd, body, sizeof body, 0) > 0)
-            continue;
-        close(fd);
+        hang_up(fd);
     }
     return NULL;
 }

@@ -35,40 +35,8 @@ def meet(rank, size, port, **settings):
     return longhaul.Group.rendezvous(f"127.0.0.1:{port}", rank, size, "a secret", **settings)
 
 
-# Two ends in a process, which ends without closing anything.
-UNCLOSED = """
-import atexit, threading
-atexit.register(lambda: print(*(each._handle is None for each in (client, found[0], group))))
-import longhaul # which closes before that
-group = longhaul.Group(0, 1, device="udp:127.0.0.1")
-listener = longhaul.listen("127.0.0.1:0")
-found = []
-thread = threading.Thread(target=lambda: found.append(listener.accept(30)))
-thread.start()
-client = longhaul.connect(f"127.0.0.1:{listener.port}")
-thread.join()
-request = found[0].recv(bytearray(5))
-client.send(b"hello").wait(30)
-request.wait(30)
-"""
-INTERRUPTED = """
-import os, signal, threading, time, longhaul
-listener = longhaul.listen("127.0.0.1:0")
-found = []
-thread = threading.Thread(target=lambda: found.append(listener.accept(30)))
-thread.start()
-client = longhaul.connect(f"127.0.0.1:{listener.port}")
-thread.join()
-threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
-try:
-    client.recv(bytearray(5)).wait()
-except KeyboardInterrupt:
-    client.close()
-    print("interrupted")
-"""
-
-# A close() that waits for a call in progress, interrupted: the end of the program closes again.
-CLOSE_INTERRUPTED = """
+# Two ends in a process.
+PAIR = """
 import os, signal, threading, longhaul
 listener = longhaul.listen("127.0.0.1:0")
 found = []
@@ -76,6 +44,37 @@ thread = threading.Thread(target=lambda: found.append(listener.accept(30)))
 thread.start()
 client = longhaul.connect(f"127.0.0.1:{listener.port}")
 thread.join()
+"""
+# It ends without closing anything.
+UNCLOSED = (
+    """
+import atexit
+atexit.register(lambda: print(*(each._handle is None for each in (client, found[0], group))))
+"""  # before the package, which so closes before that
+    + PAIR
+    + """
+group = longhaul.Group(0, 1, device="udp:127.0.0.1")
+request = found[0].recv(bytearray(5))
+client.send(b"hello").wait(30)
+request.wait(30)
+"""
+)
+INTERRUPTED = (
+    PAIR
+    + """
+threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    client.recv(bytearray(5)).wait()
+except KeyboardInterrupt:
+    client.close()
+    print("interrupted")
+"""
+)
+
+# A close() that waits for a call in progress, interrupted: the end of the program closes again.
+CLOSE_INTERRUPTED = (
+    PAIR
+    + """
 client._users = 1
 threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
@@ -84,6 +83,7 @@ except KeyboardInterrupt:
     print(client._handle is not None, client._closing)
 client._users = 0
 """
+)
 
 
 class Ends(unittest.TestCase):

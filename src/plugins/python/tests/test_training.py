@@ -21,6 +21,21 @@ import longhaul.torch
 from longhaul import _torch_works as works
 
 
+def train(model, rank, steps, batch=16, rate=0.1):
+    """Trains by SGD on data of this rank; the losses."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=rate)
+    generator = torch.Generator().manual_seed(10 + rank)
+    losses = []
+    for _ in range(steps):
+        data = torch.randn(batch, 20, generator=generator)
+        loss = torch.nn.functional.cross_entropy(model(data), (data.sum(1) > 0).long())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
 def training(rank, size, port, backend, steps):
     """Losses of a small model with batch normalization, whose gradients need two buckets."""
     enter(rank, size, port, backend)
@@ -30,16 +45,7 @@ def training(rank, size, port, backend, steps):
         torch.nn.ReLU(), torch.nn.Linear(1000, 2),
     )  # fmt: skip
     model = torch.nn.parallel.DistributedDataParallel(model, bucket_cap_mb=1)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-    generator = torch.Generator().manual_seed(10 + rank)
-    losses = []
-    for _ in range(steps):
-        data = torch.randn(16, 20, generator=generator)
-        loss = torch.nn.functional.cross_entropy(model(data), (data.sum(1) > 0).long())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
+    losses = train(model, rank, steps, rate=0.05)
     digest = torch.cat([p.detach().reshape(-1) for p in model.parameters()])
     everyone = [torch.zeros_like(digest) for _ in range(size)]
     dist.all_gather(everyone, digest)
@@ -57,16 +63,7 @@ def power(rank, size, port, backend, steps):
     model = torch.nn.parallel.DistributedDataParallel(model, bucket_cap_mb=0.01)
     state = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=2, start_powerSGD_iter=3)
     model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    generator = torch.Generator().manual_seed(10 + rank)
-    losses = []
-    for _ in range(steps):
-        data = torch.randn(32, 20, generator=generator)
-        loss = torch.nn.functional.cross_entropy(model(data), (data.sum(1) > 0).long())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
+    losses = train(model, rank, steps, batch=32)
     del model
     dist.destroy_process_group()
     return losses
@@ -95,16 +92,7 @@ def bounded(rank, size, port, link, steps):
     options = longhaul.torch.Options(attr={"link": link} if link else None)
     hook = longhaul.torch.bounded_hook(deadline=5.0, options=options)
     hook.register(model)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    generator = torch.Generator().manual_seed(10 + rank)
-    losses = []
-    for _ in range(steps):
-        data = torch.randn(32, 20, generator=generator)
-        loss = torch.nn.functional.cross_entropy(model(data), (data.sum(1) > 0).long())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
+    losses = train(model, rank, steps, batch=32)
     assert len(hook.steps) == steps
     mine = torch.cat([p.detach().reshape(-1) for p in model.parameters()])
     mean = mine.clone()
@@ -197,16 +185,7 @@ def sharded(rank, size, port, backend, steps, link=None):
         hook.register(model)
         for each in (model[0], model):
             each.set_gradient_divide_factor(2 * size)  # torch multiplies before it adds, then
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.2 if hook else 0.1)
-    generator = torch.Generator().manual_seed(10 + rank)
-    losses = []
-    for _ in range(steps):
-        data = torch.randn(16, 20, generator=generator)
-        loss = torch.nn.functional.cross_entropy(model(data), (data.sum(1) > 0).long())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
+    losses = train(model, rank, steps, rate=0.2 if hook else 0.1)
     del model
     dist.destroy_process_group()
     return losses, list(hook.steps) if hook else None
@@ -232,18 +211,9 @@ def sharded_in_sites(rank, size, port, steps):
     model = torch.nn.Linear(20, 2)
     torch.distributed.fsdp.fully_shard(model, mesh=mesh["shard"])
     hook.register(model)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    generator = torch.Generator().manual_seed(10 + rank)
-    losses = []
-    for _ in range(steps):
-        data = torch.randn(16, 20, generator=generator)
-        loss = torch.nn.functional.cross_entropy(model(data), (data.sum(1) > 0).long())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        mean = loss.detach().clone()
-        dist.all_reduce(mean, dist.ReduceOp.AVG)
-        losses.append(mean.item())
+    losses = torch.tensor(train(model, rank, steps))
+    dist.all_reduce(losses, dist.ReduceOp.AVG)
+    losses = losses.tolist()
     assert len(hook.steps) == steps, hook.steps
     tensor = torch.full((5,), float(rank))
     hook.average(tensor)

@@ -229,11 +229,19 @@ def sites_bound():
 PYTHON = os.environ.get("PYTHON") or os.path.join(BUILD, "python-venv", "bin", "python")
 
 
+def python_has(*modules):
+    """Whether PYTHON imports them; else it says what is missing."""
+    done = subprocess.run([PYTHON, "-c", f"import {', '.join(modules)}"], capture_output=True, text=True,
+                          check=False)
+    if done.returncode:
+        print(f"    {PYTHON}: {done.stderr.strip().splitlines()[-1]} "
+              "(ctest -L python installs torch and longhaul there; others: its pip)")
+    return done.returncode == 0
+
+
 def torch_sites():
     """Each through the same calls of torch.distributed."""
-    imports = [PYTHON, "-c", "import torch, longhaul.torch"]
-    if subprocess.run(imports, capture_output=True, check=False).returncode:
-        print(f"    {PYTHON}: torch or longhaul is not installed (ctest -R python)")
+    if not python_has("torch", "longhaul.torch"):
         return
     # Isolated: this folder has a profile.py, too, and torch imports Python's.
     program = [PYTHON, "-I", os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_allreduce.py")]

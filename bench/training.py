@@ -16,7 +16,6 @@
 import math
 import os
 import statistics
-import subprocess
 import sys
 
 import collectives
@@ -114,11 +113,7 @@ def main():
         if name not in CASES:
             print(f"training.py: no part {name!r}: {', '.join(CASES)}", file=sys.stderr)
             return 2
-    needs = subprocess.run([collectives.PYTHON, "-c", "import torch, longhaul.torch, sklearn"],
-                           capture_output=True, text=True, check=False)
-    if needs.returncode:
-        print(f"    {collectives.PYTHON}: {needs.stderr.strip().splitlines()[-1]} "
-              "(ctest -R python installs torch and longhaul, its pip scikit-learn)")
+    if not collectives.python_has("torch", "longhaul.torch", "sklearn"):
         return 0
     with open(CURVES, "w", encoding="ascii"):
         pass

@@ -491,6 +491,13 @@ void link_end_receives(struct link *link, deadline_ends *ends, const void *conte
         early_end_receives(link->lanes[LANE_BOUNDED].connection, ends, context);
 }
 
+void link_finish_decoding(struct link *link)
+{
+    for (enum lane lane = 0; lane < LANES; lane++)
+        if (link->lanes[lane].connection)
+            early_finish_decoding(link->lanes[lane].connection);
+}
+
 void link_on_piece(struct link *link, const struct tag *tag, size_t bytes, lh_time now)
 {
     struct link_train *train = &link->train;

@@ -108,6 +108,7 @@ struct link {
     bool overflowed; /* it is at its bound: the peer lives, and takes nothing */
     bool announced;  /* its failure, to the others */
     int error;       /* 0; -LH_ECLOSED: the peer has left in order; else it has failed */
+    bool leaving;    /* a lane is closed; what has arrived over the others is still to be taken */
     bool hello;      /* one has arrived */
 };
 
@@ -172,6 +173,8 @@ int link_repost(struct bounce *bounce);
 struct loss *link_on_received(struct bounce *bounce, const struct lh_result *result);
 /* Messages over LANE_BOUNDED, whose tags `ends` chooses, arrive as they are. */
 void link_end_receives(struct link *link, deadline_ends *ends, const void *context);
+/* What waits to be decoded, in any lane, is: its entries are in the queue on return. */
+void link_finish_decoding(struct link *link);
 /* A piece of an operation has arrived over LANE_BULK. */
 void link_on_piece(struct link *link, const struct tag *tag, size_t bytes, lh_time now);
 /* Whether buffers of a lane are so few that a message should be copied elsewhere, and its buffer posted

@@ -494,6 +494,16 @@ static void on_message(struct mesh *mesh, struct message *message)
         deliver_early(mesh, message->link, message->tag.group, message->tag.operation);
 }
 
+/* A lane has ended. A rank that leaves knows that all it sent has arrived; some of that may be decoded yet, in
+ * another lane. */
+static void on_lane_ended(struct mesh *mesh, struct link *link, int error)
+{
+    if (error == -LH_ECLOSED)
+        link->leaving = true;
+    else
+        on_link_failed(mesh, link, error, true);
+}
+
 static void on_received(struct mesh *mesh, const struct lh_completion *entry)
 {
     struct bounce *bounce = (struct bounce *)(uintptr_t)entry->user;
@@ -503,7 +513,7 @@ static void on_received(struct mesh *mesh, const struct lh_completion *entry)
                               .bounce = bounce,
                               .loss = link_on_received(bounce, &entry->result)};
     if (entry->result.error && entry->result.error != -LH_ECANCELED) {
-        on_link_failed(mesh, message.link, entry->result.error, true);
+        on_lane_ended(mesh, message.link, entry->result.error);
         return;
     }
     if (!entry->result.error && message.link->error && message.link->error != -LH_ECLOSED)
@@ -529,7 +539,7 @@ static void mesh_on_entries(struct mesh *mesh, const struct lh_completion *entri
             struct link *link = sent->link;
             link_on_sent(sent);
             if (entry->result.error && entry->result.error != -LH_ECANCELED)
-                on_link_failed(mesh, link, entry->result.error, true);
+                on_lane_ended(mesh, link, entry->result.error);
         }
     }
 }
@@ -563,7 +573,7 @@ static void on_deadline_expired(struct lh_collective *op)
 }
 
 /* Takes entries of the queue as long as there are more. */
-static uint32_t take_entries(struct mesh *mesh)
+static uint32_t take_queued(struct mesh *mesh)
 {
     struct lh_completion entries[ENTRIES];
     uint32_t sum = 0;
@@ -574,6 +584,27 @@ static uint32_t take_entries(struct mesh *mesh)
             break;
         mesh_on_entries(mesh, entries, (uint32_t)n);
         sum += (uint32_t)n;
+    }
+    return sum;
+}
+
+/* NULL: none leaves. */
+static struct link *leaving_link(const struct mesh *mesh)
+{
+    for (uint32_t r = 0; r < mesh->size; r++)
+        if (mesh->links[r].leaving && !mesh->links[r].error)
+            return &mesh->links[r];
+    return NULL;
+}
+
+static uint32_t take_entries(struct mesh *mesh)
+{
+    uint32_t sum = take_queued(mesh);
+    struct link *link;
+    while ((link = leaving_link(mesh)) != NULL) { /* at most one for each rank */
+        link_finish_decoding(link);
+        sum += take_queued(mesh);
+        on_link_failed(mesh, link, -LH_ECLOSED, true);
     }
     return sum;
 }

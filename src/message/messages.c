@@ -259,6 +259,16 @@ void early_end_receives(struct lh_connection *c, deadline_ends *ends, const void
     pthread_mutex_unlock(&c->requests->lock);
 }
 
+void early_finish_decoding(struct lh_connection *c)
+{
+    pthread_mutex_lock(&c->requests->lock);
+    if (c->attached && !c->error) { /* one that has ended has finished it */
+        decoding_finish(&c->rx, lh_sdr_now(c->context));
+        carry_out(c);
+    }
+    pthread_mutex_unlock(&c->requests->lock);
+}
+
 /* ---- registered memory ------------------------------------------------------------------------------- */
 
 int lh_register(struct lh_connection *connection, void *address, size_t bytes, struct lh_memory **memory)

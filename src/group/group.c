@@ -32,6 +32,7 @@
 #define CARD_SITE        20u
 #define PEER_TIMEOUT_NS  (10 * LH_NS_PER_S)
 #define TIMEOUT_NS       (30 * LH_NS_PER_S)
+#define FLUSH_LOOK_NS    LH_NS_PER_MS /* nobody tells when a send with a deadline is over */
 #define BLOCK_BYTES      (256u << 10)
 #define BUFFER_BYTES     (16u << 20)
 #define BLOCKS_MIN       4u
@@ -616,7 +617,9 @@ static void flush(struct mesh *mesh)
 {
     waiting_end_thread(mesh);
     pthread_mutex_lock(&mesh->lock);
-    wait_until(mesh, is_flushed, mesh, mesh->peer_timeout_ns);
+    lh_time began = mesh_now(mesh);
+    while (!is_flushed(mesh) && mesh_now(mesh) - began < mesh->peer_timeout_ns)
+        wait_until(mesh, is_flushed, mesh, FLUSH_LOOK_NS);
     pthread_mutex_unlock(&mesh->lock);
 }
 

@@ -225,10 +225,11 @@ int link_begin(struct link *link)
 
 bool link_is_flushed(const struct link *link)
 {
-    uint32_t unacknowledged = 0;
     for (enum lane lane = 0; lane < LANES; lane++)
-        unacknowledged += link->lanes[lane].unacknowledged;
-    return unacknowledged == 0;
+        if (link->lanes[lane].unacknowledged > 0)
+            return false;
+    struct lh_connection *bounded = link->lanes[LANE_BOUNDED].connection;
+    return !bounded || sends_are_over(bounded);
 }
 
 lh_time link_rtt_ns(struct link *link)

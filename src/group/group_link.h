@@ -127,7 +127,7 @@ void link_close(struct link *link);
 /* When those have been polled. */
 void link_free(struct link *link);
 
-/* Whether all that was sent is acknowledged. */
+/* Whether the peer has received all that was sent. */
 bool link_is_flushed(const struct link *link);
 /* Shortest round trip so far; 0: unknown. */
 lh_time link_rtt_ns(struct link *link);

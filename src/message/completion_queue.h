@@ -151,6 +151,9 @@ void early_end_send(struct lh_request *request);
 /* Receives of a connection end with what has come of their messages, whose tags `ends` chooses: their entries
  * are in the queue on return. Not those of which nothing was announced yet. */
 void early_end_receives(struct lh_connection *connection, deadline_ends *ends, const void *context);
+/* Whether the peer has received all that was sent, as far as it came: a send with a deadline ends when all of
+ * it has left. */
+bool sends_are_over(struct lh_connection *connection);
 /* What waits for a coder is decoded: the peer may know of it, and close. Entries are in the queue on return. */
 void early_finish_decoding(struct lh_connection *connection);
 

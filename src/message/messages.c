@@ -259,6 +259,14 @@ void early_end_receives(struct lh_connection *c, deadline_ends *ends, const void
     pthread_mutex_unlock(&c->requests->lock);
 }
 
+bool sends_are_over(struct lh_connection *c)
+{
+    pthread_mutex_lock(&c->requests->lock);
+    bool over = c->error || c->tx.oldest == c->tx.next;
+    pthread_mutex_unlock(&c->requests->lock);
+    return over;
+}
+
 void early_finish_decoding(struct lh_connection *c)
 {
     pthread_mutex_lock(&c->requests->lock);

@@ -36,14 +36,11 @@ static struct collective_case cases[CASES];
 static int32_t sums_of_ranks[RANKS];
 
 /* peer_timeout_ns: 0: the default. */
-static struct lh_group *create_over(const struct rank_thread *thread, const struct lh_link_spec *link,
+static struct lh_group *create_with(const struct rank_thread *thread, const struct lh_attr *connection,
                                     lh_time peer_timeout_ns, bool threaded)
 {
     struct lh_group_attr attr;
-    struct lh_attr connection;
     struct lh_group *group;
-    lh_attr_init(&connection);
-    connection.link = *link;
     lh_group_attr_init(&attr);
     attr.peer_timeout_ns = peer_timeout_ns;
     attr.rank = thread->rank;
@@ -52,10 +49,19 @@ static struct lh_group *create_over(const struct rank_thread *thread, const stru
     attr.exchange_context = (void *)(uintptr_t)thread;
     attr.site = thread->rank < 2 ? "one" : "two";
     attr.device = "udp:127.0.0.1";
-    attr.attr = &connection;
+    attr.attr = connection;
     attr.thread = threaded;
     sim_engines_must(lh_group_create(&attr, &group), "lh_group_create");
     return group;
+}
+
+static struct lh_group *create_over(const struct rank_thread *thread, const struct lh_link_spec *link,
+                                    lh_time peer_timeout_ns, bool threaded)
+{
+    struct lh_attr connection;
+    lh_attr_init(&connection);
+    connection.link = *link;
+    return create_with(thread, &connection, peer_timeout_ns, threaded);
 }
 
 static struct lh_group *create(const struct rank_thread *thread, bool threaded)
@@ -281,6 +287,37 @@ static void test_leave(void **state)
     rank_threads_run(RANKS, leave);
 }
 
+#define BYTES (1u << 20)
+
+/* Rank 0 leaves as soon as its part is done. Its messages may be incomplete, and so it does not wait for them
+ * before: they are still on their way, and arrive whole. */
+static void leave_with_messages_under_way(struct rank_thread *thread)
+{
+    struct lh_attr connection;
+    struct lh_collective *op;
+    struct lh_collective_result result;
+    uint8_t *data = malloc(BYTES);
+    lh_attr_init(&connection);
+    connection.link.delay_ns = 20 * LH_NS_PER_MS;
+    connection.reliability = "bounded:deadline=50s";
+    struct lh_group *group = create_with(thread, &connection, PATIENT_NS, false);
+    memset(data, thread->rank == 0, BYTES);
+    sim_engines_must(lh_broadcast(group, data, BYTES, LH_U8, 0, NULL, &op), "lh_broadcast");
+    sim_engines_must(lh_collective_wait(op, LIMIT_NS, &result), "wait");
+    assert_int_equal(result.error, 0);
+    assert_int_equal(result.missing_bytes, 0);
+    lh_collective_free(op);
+    assert_int_equal(data[0] + data[BYTES / 2] + data[BYTES - 1], 3);
+    free(data);
+    sim_engines_must(lh_group_destroy(group), "lh_group_destroy");
+}
+
+static void test_leave_with_messages_under_way(void **state)
+{
+    (void)state;
+    rank_threads_run(2, leave_with_messages_under_way);
+}
+
 /* ---- what is refused --------------------------------------------------------------------------------- */
 
 /* By its name, not by that of a schedule. */
@@ -375,9 +412,11 @@ static void test_child(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_wait),          cmocka_unit_test(test_queue),  cmocka_unit_test(test_split),
-        cmocka_unit_test(test_leave),         cmocka_unit_test(test_refuse), cmocka_unit_test(test_give_up),
-        cmocka_unit_test(test_destroy_first), cmocka_unit_test(test_child),
+        cmocka_unit_test(test_wait),    cmocka_unit_test(test_queue),
+        cmocka_unit_test(test_split),   cmocka_unit_test(test_leave_with_messages_under_way),
+        cmocka_unit_test(test_leave),   cmocka_unit_test(test_refuse),
+        cmocka_unit_test(test_give_up), cmocka_unit_test(test_destroy_first),
+        cmocka_unit_test(test_child),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

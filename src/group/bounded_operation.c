@@ -479,7 +479,7 @@ int bounded_announce_over(struct lh_collective *op, uint32_t *rank)
     for (uint32_t r = 0; r < op->members->size; r++) {
         bool tells = bounded_hop(op, r) && !member_link(op->members, r)->error;
         int error = tells ? announce_to(op, r) : 0;
-        if (error && error != -LH_EPEER && error != -LH_ECLOSED) { /* nothing of it is needed any more */
+        if (error && error != -LH_ECLOSED) { /* of a rank that has left nothing is needed any more */
             *rank = r;
             return error;
         }

@@ -431,9 +431,18 @@ static bool receive_control(struct sdr_qp *qp)
 
 /* ---- sending ---- */
 
+/* Clears what types without a body have of it, and no more: a body is long, and most types use a few bytes. */
+static void message_begin(struct control_message *message, enum control_type type)
+{
+    message->header = (struct control_header){.type = type};
+    message->body.upper.data = NULL;
+    message->body.upper.bytes = 0;
+}
+
 static bool send_simple(struct sdr_qp *qp, enum control_type type)
 {
-    struct control_message message = {.header.type = type};
+    struct control_message message;
+    message_begin(&message, type);
     if (type == CONTROL_CTS_HEARD)
         message.body.cts_heard_next = qp->cts.received;
     if (type == CONTROL_CLOSE)
@@ -450,10 +459,11 @@ static uint32_t cts_room(const struct sdr_qp *qp)
 
 static void send_cts(struct sdr_qp *qp, lh_time now)
 {
-    struct control_message message = {.header.type = CONTROL_CTS};
+    struct control_message message;
     uint32_t repeated;
     lh_time overdue_ns = lh_rtt_overdue_ns(&qp->path.rtt);
     qp->cts_refused = false;
+    message_begin(&message, CONTROL_CTS);
     /* Bounded by the announcer's window. */
     while ((message.body.cts.count = cts_collect(&qp->announcer, now, overdue_ns, message.body.cts.entries,
                                                  cts_room(qp), &repeated)) > 0) {
@@ -476,10 +486,10 @@ static bool send_batch(struct sdr_qp *qp, uint32_t maximum)
     lh_time now = fresh_now(qp);
     for (uint32_t i = 0; i < count; i++) {
         struct qp_upper_message *waiting = ring_at(&outbox->ring, outbox->tail + i);
-        struct control_message message = {
-            .header.type = waiting->type,
-            .body.upper = {qp_upper_body(waiting), waiting->bytes},
-        };
+        struct control_message message;
+        message_begin(&message, waiting->type);
+        message.body.upper.data = qp_upper_body(waiting);
+        message.body.upper.bytes = waiting->bytes;
         datagrams[i] = encode(qp, &message, now, waiting->datagram);
     }
     uint32_t taken = send_datagrams(qp, datagrams, count);
@@ -514,8 +524,9 @@ static bool send_report(struct sdr_qp *qp, lh_time now)
     if (!qp_rate_report_due(qp, now))
         return false;
     lh_time fresh_ns = fresh_now(qp);
-    struct control_message message = {.header.type = CONTROL_FEEDBACK,
-                                      .body.feedback = qp_rate_report(qp, fresh_ns)};
+    struct control_message message;
+    message_begin(&message, CONTROL_FEEDBACK);
+    message.body.feedback = qp_rate_report(qp, fresh_ns);
     qp->report_refused = !send_control(qp, &message);
     if (!qp->report_refused)
         qp_rate_on_reported(qp, &message.body.feedback, now);

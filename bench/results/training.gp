@@ -5,7 +5,7 @@
 #
 # SPDX-License-Identifier: BSD-3-Clause
 file = "bench/results/training.txt"
-set terminal svg size 900,420 font "sans-serif,12" background "#ffffff"
+set terminal svg size 900,450 font "sans-serif,12" background "#ffffff"
 set output "docs/pictures/training.svg"
 # Columns: part, loss, backend, seed, step, seconds, score
 rows(part, backend, seed) = sprintf("<awk '$1 == \"%s\" && $2 == \"1e-2\" && $3 == \"%s\" && $4 == %d' %s", \
@@ -16,7 +16,7 @@ set xtics 10
 set rmargin 3
 set grid ytics lc rgb "#dddddd"
 set xlabel "seconds of training"
-set bmargin at screen 0.27
+set bmargin at screen 0.33
 set tmargin at screen 0.8
 set key at screen 0.5, 0.03 center bottom horizontal maxrows 1
 names = "gloo longhaul bounded"

@@ -82,6 +82,7 @@ class BoundedHook:
             )
         self._check_member()
         ours = dist.get_process_group_ranks(self.group)
+        hooks: list[tuple[Callable[[Any], None], Any]] = []
         for module in sharded:
             for part in module._get_fsdp_state()._fsdp_param_groups:
                 if getattr(part.mesh_info, "replicate_process_group", None) is not None:
@@ -91,11 +92,13 @@ class BoundedHook:
                     )
                 theirs = dist.get_process_group_ranks(part.mesh_info.shard_process_group)
                 if theirs == ours:
-                    module.set_custom_reduce_scatter(_ReduceScatter(self))
+                    hooks.append((module.set_custom_reduce_scatter, _ReduceScatter(self)))
                 elif set(theirs) & set(ours) == {dist.get_rank()}:
-                    module.set_all_reduce_hook(self.average)
+                    hooks.append((module.set_all_reduce_hook, self.average))
                 else:
                     raise ValueError(f"model sharded over ranks {theirs}, a hook of {ours}: not the same")
+        for register, hook in hooks:  # a model that is refused stays as it is
+            register(hook)
 
     def average(self, tensor: torch.Tensor) -> None:
         """Averages a contiguous tensor over the hook's ranks, in place, and waits for it.

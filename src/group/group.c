@@ -32,7 +32,7 @@
 #define CARD_SITE        20u
 #define PEER_TIMEOUT_NS  (10 * LH_NS_PER_S)
 #define TIMEOUT_NS       (30 * LH_NS_PER_S)
-#define FLUSH_LOOK_NS    LH_NS_PER_MS /* nobody tells when a send with a deadline is over */
+#define FLUSH_LOOK_NS    LH_NS_PER_MS /* no entry tells when a send with a deadline is over */
 #define BLOCK_BYTES      (256u << 10)
 #define BUFFER_BYTES     (16u << 20)
 #define BLOCKS_MIN       4u

@@ -494,8 +494,8 @@ static void on_message(struct mesh *mesh, struct message *message)
         deliver_early(mesh, message->link, message->tag.group, message->tag.operation);
 }
 
-/* A lane has ended. A rank that leaves knows that all it sent has arrived; some of that may be decoded yet, in
- * another lane. */
+/* A lane has ended. A rank that leaves knows that all it sent has arrived, but some of that may wait to be
+ * decoded, in another lane. */
 static void on_lane_ended(struct mesh *mesh, struct link *link, int error)
 {
     if (error == -LH_ECLOSED)

@@ -154,7 +154,8 @@ void early_end_receives(struct lh_connection *connection, deadline_ends *ends, c
 /* Whether the peer has received all that was sent, as far as it came: a send with a deadline ends when all of
  * it has left. */
 bool sends_are_over(struct lh_connection *connection);
-/* What waits for a coder is decoded: the peer may know of it, and close. Entries are in the queue on return. */
+/* Decodes what waits for a coder: the peer knows that it has arrived, and may close. Entries are in the queue
+ * on return. */
 void early_finish_decoding(struct lh_connection *connection);
 
 #endif

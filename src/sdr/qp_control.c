@@ -431,7 +431,7 @@ static bool receive_control(struct sdr_qp *qp)
 
 /* ---- sending ---- */
 
-/* Clears what types without a body have of it, and no more: a body is long, and most types use a few bytes. */
+/* A body is long, and a type uses a few bytes of it: clears what a message without one has. */
 static void message_begin(struct control_message *message, enum control_type type)
 {
     message->header = (struct control_header){.type = type};

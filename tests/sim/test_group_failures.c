@@ -247,7 +247,7 @@ static void wait_at_gate(struct work *work)
         continue; /* a signal */
 }
 
-/* A rank has sent all, knows that it has arrived, and leaves. Its last block waits for a coder here, as all are
+/* A rank has sent all, knows that it has arrived, and leaves. Its last block waits for a coder here: all are
  * busy. */
 static void test_left_while_decoding(void **state)
 {

@@ -1,4 +1,4 @@
-"""All-reduces that compose a backend inside each site with one across sites (longhaul.torch.hierarchical())."""
+"""All-reduces by a backend inside each site and another across sites (longhaul.torch.hierarchical())."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Hierarchical:
     def _by_shares(self, tensor: torch.Tensor, op: Any) -> None:
         share = -(-tensor.numel() // self._shares)
         whole = tensor
-        if share * self._shares > tensor.numel():  # elements are added that nobody reads
+        if share * self._shares > tensor.numel():  # fill up: these elements are not read
             whole = tensor.new_zeros(share * self._shares)
             whole[: tensor.numel()].copy_(tensor)
         part = tensor.new_empty(share)

@@ -238,13 +238,24 @@ static void test_closed_before(void **state)
     }
 }
 
-static sem_t gate;
+static sem_t gate, coded;
+
+static void wait_at(sem_t *at)
+{
+    while (sem_wait(at) != 0)
+        continue; /* a signal */
+}
 
 static void wait_at_gate(struct work *work)
 {
     (void)work;
-    while (sem_wait(&gate) != 0)
-        continue; /* a signal */
+    wait_at(&gate);
+}
+
+static void tell_that_all_is_coded(struct work *work)
+{
+    (void)work;
+    sem_post(&coded);
 }
 
 /* A rank has sent all, knows that it has arrived, and leaves. Its last block waits for a coder here: all are
@@ -255,7 +266,7 @@ static void test_left_while_decoding(void **state)
     struct group_world world;
     struct lh_group_attr attr;
     struct lh_attr connection;
-    struct work work = {.run = wait_at_gate};
+    struct work work = {.run = wait_at_gate}, last = {.run = tell_that_all_is_coded};
     struct collective_case c = {
         .collective = COLLECTIVE_BROADCAST, .type = LH_I32, .count = 40000, .root = 1};
     lh_attr_init(&connection);
@@ -265,6 +276,7 @@ static void test_left_while_decoding(void **state)
     attr.attr = &connection;
     lh_collective_options_init(&c.options);
     sem_init(&gate, 0, 0);
+    sem_init(&coded, 0, 0);
     group_world_open(&world, "failures", 19, "delay=1ms,rate=10Gbit,loss=0.1", 2, &attr, NULL);
     check_next(&world);
     struct coder_threads *coders = &world.net.engines[0]->coders;
@@ -282,6 +294,8 @@ static void test_left_while_decoding(void **state)
     assert_int_equal(lh_group_error(world.groups[0], 1), -LH_ECLOSED);
     collective_case_check(&c, 0);
     sem_post(&gate);
+    work_pool_give(coders->pool, &last);
+    wait_at(&coded); /* the coder may have been asleep all the time: its pool ends without work */
     collective_case_free(&c);
     group_world_close(&world);
 }

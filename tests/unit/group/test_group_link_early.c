@@ -84,7 +84,9 @@ static void removal(void **state)
         for (uint32_t i = 0; i < removed; i++)
             at = &(*at)->next;
         ahead_remove(queue, at);
+        assert_int_equal(store->queues, 0);
         ahead_attach(store, queue);
+        assert_int_equal(store->queues, 1);
         keep(store, 0, 5, 7, 9);
         uint32_t sum = 0, count = 0;
         for (const struct ahead *each = ahead_find(store, &links[0], 5, 7)->first; each;
@@ -98,6 +100,7 @@ static void removal(void **state)
     }
     keep(store, 1, 5, 8, 0);
     ahead_end(store);
+    assert_int_equal(store->queues, 0);
     assert_int_equal(links[1].kept_bytes, 0);
     assert_null(ahead_find(store, &links[1], 5, 8));
     free(store);

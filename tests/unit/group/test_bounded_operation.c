@@ -736,6 +736,280 @@ static void test_which_operations(void **state)
     assert_true(checked(&request));
 }
 
+/* ---- sums -------------------------------------------------------------------------------------------- */
+
+#define ELEMENTS (PART / 4)
+
+static float sum_in[RANKS * ELEMENTS], sum_out[RANKS * ELEMENTS];
+
+/* All ranks have the same tensor, so what the others send is what this one would. */
+static void begin_sum(enum collective collective, const char *schedule, enum lh_reduction reduction)
+{
+    uint32_t rank;
+    struct op_request request = request_of(collective, LH_F32, ELEMENTS);
+    for (uint32_t i = 0; i < RANKS * ELEMENTS; i++)
+        sum_in[i] = (float)(i % 100 + 1);
+    memset(sum_out, 0xee, sizeof sum_out);
+    request.in = sum_in;
+    request.out = sum_out;
+    request.reduction = reduction;
+    request.reduces = true;
+    assert_int_equal(op_create(&f.context, &request, schedule_find(collective, schedule), &f.op), 0);
+    assert_int_equal(op_begin(f.op, START, &rank), 0);
+    agree(0);
+    agree(2);
+    run();
+}
+
+/* The encoded input, of a piece. */
+static int bring_input(uint32_t rank, uint32_t number, struct loss *loss)
+{
+    static uint8_t data[2 * BLOCK];
+    const struct op_peer *peer = &f.op->peers[rank];
+    const struct piece *of = &f.op->pieces.receives[f.op->receives_of[peer->first_receive + number]];
+    memcpy(data, layout_from(&f.op->layout, of->first), of->bytes);
+    struct op_piece piece = {
+        .piece = number | 1u << BOUNDED_NUMBER_BITS, .data = data, .bytes = of->bytes, .loss = loss};
+    return op_on_piece(f.op, rank, &piece);
+}
+
+static void expect_sum(uint32_t first, float times)
+{
+    assert_int_equal(f.op->state, OP_DONE);
+    for (uint32_t i = 0; i < ELEMENTS; i++) {
+        float wanted = times * sum_in[first + i], error = sum_out[i] - wanted;
+        if (error > 0.01f || error < -0.01f)
+            fail_msg("element %u is %g, not %g", i, (double)sum_out[i], (double)wanted);
+    }
+}
+
+/* A granule of two contributions is scaled. */
+static void sum_with(struct loss *loss, uint64_t missing, enum lh_reduction reduction)
+{
+    begin_sum(COLLECTIVE_ALLREDUCE, "direct", reduction);
+    assert_int_equal(sent_count, 4);
+    for (uint32_t i = 0; i < 4; i++)
+        assert_int_equal(sent_tags[i].piece >> BOUNDED_NUMBER_BITS, 1);
+    for (uint32_t block = 0; block < 2; block++) { /* a piece each */
+        assert_int_equal(bring_input(0, block, NULL), 0);
+        assert_int_equal(bring_input(2, block, block == 1 ? loss : NULL), 0);
+    }
+    now_ns = START + MS;
+    run();
+    expect_sum(0, reduction == LH_AVG ? 1 : RANKS);
+    assert_int_equal(f.op->result.missing_bytes, missing);
+    for (uint32_t i = 0; i < ELEMENTS; i++)
+        assert_true(sum_in[i] == (float)(i % 100 + 1));
+}
+
+static void test_sum(void **state)
+{
+    (void)state;
+    sum_with(NULL, 0, LH_SUM);
+}
+
+static void test_average(void **state)
+{
+    (void)state;
+    sum_with(NULL, 0, LH_AVG);
+}
+
+static void test_sum_that_lacks_some(void **state)
+{
+    (void)state;
+    sum_with(loss_at(0, 10), 1024, LH_SUM); /* of the last of three blocks */
+    expect_range(0, 4000, 1024);
+    assert_int_equal(f.op->bounded->missing[2], 1024);
+}
+
+/* What nobody else has brought is this rank's own, scaled. */
+static void test_sum_of_one(void **state)
+{
+    (void)state;
+    begin_sum(COLLECTIVE_ALLREDUCE, "direct", LH_SUM);
+    assert_int_equal(bounded_on_lost(f.op, 0), 0);
+    assert_int_equal(bounded_on_lost(f.op, 2), 0);
+    run();
+    expect_sum(0, RANKS);
+    assert_int_equal(f.op->result.missing_bytes, PART);
+}
+
+static void test_sum_that_is_too_large(void **state)
+{
+    struct op_request request = request_of(COLLECTIVE_ALLREDUCE, LH_F32, ELEMENTS);
+    uint32_t rank = 7;
+    (void)state;
+    memset(sum_in, 0, sizeof sum_in);
+    uint32_t infinite = 0x7f800000;
+    memcpy(&sum_in[1234], &infinite, 4);
+    request.in = sum_in;
+    request.out = sum_out;
+    request.reduction = LH_SUM;
+    assert_int_equal(op_create(&f.context, &request, schedule_find(COLLECTIVE_ALLREDUCE, "direct"), &f.op),
+                     0);
+    assert_int_equal(op_begin(f.op, START, &rank), -LH_ERANGE);
+    assert_int_equal(rank, RANK);
+    assert_string_equal(lh_last_error(), "direct: element 1234 at rank 1 is not finite, or too large");
+    const struct notice notice = {.error = -LH_ERANGE, .rank = rank};
+    op_fail(f.op, now_ns, &notice);
+}
+
+/* ---- steps that overlap ------------------------------------------------------------------------------ */
+
+/* Blocks follow one another: they have the whole deadline, whether their sender has begun or not. */
+static void test_pipeline(void **state)
+{
+    (void)state;
+    begin(COLLECTIVE_BROADCAST, "chain");
+    expire(0);
+    assert_int_equal(bounded_next(f.op), START + DEADLINE);
+    agree(0);
+    f.op->bounded->next_at = 0;
+    expire(0);
+    assert_int_equal(bounded_next(f.op), START + DEADLINE);
+    expire(DEADLINE);
+    run();
+    assert_int_equal(f.op->state, OP_DONE);
+    assert_int_equal(f.op->result.missing_bytes, PART);
+    for (uint32_t i = 0; i < PART; i++)
+        assert_int_equal(f.out[i], 0);
+}
+
+/* ---- deadlines that are learned ---------------------------------------------------------------------- */
+
+static void finish_gather(void)
+{
+    agree(0);
+    agree(2);
+    now_ns += 3 * MS;
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_int_equal(bring(0, i, 1, HALF, NULL), 0);
+        run();
+    }
+    assert_int_equal(f.op->state, OP_DONE);
+}
+
+/* The first has no deadline, and is the warm-up; the next one has, and proposes to all. */
+static void test_learned(void **state)
+{
+    (void)state;
+    for (uint32_t r = 0; r < RANKS; r++)
+        links[r].deadline_ns = LH_DEADLINE_AUTO;
+    begin(COLLECTIVE_ALLGATHER, "ring");
+    assert_int_equal(f.op->bounded->expected, 2 * PART);
+    assert_int_equal(bounded_until(f.op, 0), LH_TIME_NEVER);
+    control_count = 0;
+    finish_gather();
+    assert_int_equal(f.op->bounded->took_ns, 3 * MS);
+    assert_int_equal(control_count, 0);
+    op_destroy(f.op);
+    now_ns = START;
+    begin(COLLECTIVE_ALLGATHER, "ring");
+    lh_time until_ns = bounded_until(f.op, 0);
+    assert_true(until_ns > START && until_ns <= START + LH_NS_PER_S / 2);
+    control_count = 0;
+    finish_gather();
+    assert_int_equal(control_count, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(controls[i].rank, 2 * i);
+        assert_int_equal(controls[i].tag.kind, TAG_TIMEOUT);
+        assert_int_equal(controls[i].tag.operation, TAG_NO_OPERATION);
+        assert_int_equal(controls[i].tag.piece, COLLECTIVE_ALLGATHER);
+        assert_int_equal(controls[i].bytes, LH_TIMEOUT_PROPOSAL_BYTES);
+    }
+    assert_int_equal(
+        deadlines_on_proposal(&f.context, 0, COLLECTIVE_ALLGATHER, controls[0].body, controls[0].bytes), 0);
+    expect_protocol(deadlines_on_proposal(&f.context, 0, COLLECTIVES, controls[0].body, controls[0].bytes),
+                    "rank 0 sent a malformed proposal of a timeout");
+    expect_protocol(deadlines_on_proposal(&f.context, 2, COLLECTIVE_ALLGATHER, controls[0].body, 1),
+                    "rank 2 sent a malformed proposal of a timeout");
+    lh_timeout_destroy(f.context.timeouts[COLLECTIVE_ALLGATHER]);
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------ */
+
+static struct lh_collective *create(enum collective collective, const char *schedule)
+{
+    struct lh_collective *op;
+    const struct op_request request = request_of(collective, LH_U8, PART / RANKS);
+    assert_int_equal(op_create(&f.context, &request, schedule_find(collective, schedule), &op), 0);
+    return op;
+}
+
+/* What passes through ranks needs memory, which the next operation gets; two at a time have one each. */
+static void test_work_memory(void **state)
+{
+    (void)state;
+    f.context.bounded[0] = f.context.bounded[1] = false;
+    struct lh_collective *op = create(COLLECTIVE_ALLTOALL, "pairwise");
+    assert_null(op->work);
+    op_destroy(op);
+    op = create(COLLECTIVE_ALLTOALL, "bruck");
+    uint8_t *work = op->work;
+    assert_non_null(work);
+    op_destroy(op);
+    assert_ptr_equal(f.context.work, work);
+    op = create(COLLECTIVE_ALLTOALL, "bruck");
+    assert_ptr_equal(op->work, work);
+    struct lh_collective *other = create(COLLECTIVE_ALLTOALL, "bruck");
+    assert_non_null(other->work);
+    assert_ptr_not_equal(other->work, work);
+    op_destroy(op);
+    op_destroy(other);
+    assert_ptr_equal(f.context.work, work);
+    assert_false(f.context.work_taken);
+}
+
+/* Operations of sites follow their order, but for those by rank. */
+static void test_order(void **state)
+{
+    static const uint32_t sites[RANKS] = {0, 1, 0};
+    struct op_request request = request_of(COLLECTIVE_ALLGATHER, LH_U8, PART);
+    struct lh_collective *op;
+    (void)state;
+    f.context.bounded[0] = f.context.bounded[1] = false;
+    group_order_release(f.paths.order);
+    f.paths.order = group_order_create(sites, NULL, RANKS);
+    f.paths.measured = 77;
+    op = create(COLLECTIVE_ALLGATHER, "ring");
+    assert_ptr_equal(op->order, f.paths.order);
+    assert_int_equal(f.paths.order->users, 2);
+    assert_int_equal(op->signature.paths, 77);
+    op_destroy(op);
+    assert_int_equal(f.paths.order->users, 1);
+    request.by_rank = true;
+    assert_int_equal(op_create(&f.context, &request, schedule_find(COLLECTIVE_ALLGATHER, "ring"), &op), 0);
+    assert_null(op->order);
+    assert_int_equal(op->signature.paths, 0);
+    assert_int_equal(op->signature.count, PART);
+    op_destroy(op);
+}
+
+static void test_refused_operations(void **state)
+{
+    struct op_request request = request_of(COLLECTIVE_ALLGATHER, LH_I64, PART);
+    struct lh_collective_options options = {.struct_bytes = sizeof options, .block_bytes = 7};
+    struct lh_collective *op = NULL;
+    (void)state;
+    f.context.bounded[0] = f.context.bounded[1] = false;
+    request.options = &options;
+    const struct schedule *ring = schedule_find(COLLECTIVE_ALLGATHER, "ring");
+    assert_int_equal(op_create(&f.context, &request, ring, &op), -LH_EINVAL);
+    assert_string_equal(lh_last_error(), "block_bytes 7: below an element of 8 bytes");
+    options.block_bytes = 8;
+    request.count = (size_t)1 << 30;
+    assert_int_equal(op_create(&f.context, &request, ring, &op), -LH_EINVAL);
+    assert_string_equal(
+        lh_last_error(),
+        "allgather: 1073741824 elements in blocks of 8 bytes: too many (raise block_bytes)");
+    assert_null(op);
+    options.block_bytes = 2 * BLOCK; /* the group's is the maximum */
+    request.count = PART / 8;
+    assert_int_equal(op_create(&f.context, &request, ring, &op), 0);
+    assert_int_equal(op->signature.block_bytes, BLOCK);
+    op_destroy(op);
+}
+
 #define OPERATION_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -757,6 +1031,16 @@ int main(void)
         OPERATION_TEST(test_ends_that_are_none),
         OPERATION_TEST(test_failing),
         OPERATION_TEST(test_which_operations),
+        OPERATION_TEST(test_sum),
+        OPERATION_TEST(test_average),
+        OPERATION_TEST(test_sum_that_lacks_some),
+        OPERATION_TEST(test_sum_of_one),
+        OPERATION_TEST(test_sum_that_is_too_large),
+        OPERATION_TEST(test_pipeline),
+        OPERATION_TEST(test_learned),
+        OPERATION_TEST(test_work_memory),
+        OPERATION_TEST(test_order),
+        OPERATION_TEST(test_refused_operations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,6 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -673,69 +672,6 @@ static void test_failing(void **state)
     assert_int_equal(sent_count, 0);
 }
 
-/* ---- which operations -------------------------------------------------------------------------------- */
-
-static void expect_refused(const struct op_request *request, const char *text)
-{
-    bool is = false;
-    assert_int_equal(bounded_check(&f.context, request, &is), -LH_EINVAL);
-    assert_string_equal(lh_last_error(), text);
-}
-
-static bool checked(const struct op_request *request)
-{
-    bool is = false;
-    assert_int_equal(bounded_check(&f.context, request, &is), 0);
-    return is;
-}
-
-static void test_which_operations(void **state)
-{
-    struct lh_collective_options options = {.struct_bytes = sizeof options, .reliable = true};
-    struct op_request request = request_of(COLLECTIVE_ALLREDUCE, LH_F32, 1025);
-    (void)state;
-    assert_true(checked(&request));
-    for (enum lh_type type = 0; type < LH_TYPES; type++) {
-        char text[200];
-        request = request_of(COLLECTIVE_ALLREDUCE, type, 8192);
-        if (type == LH_F32 || type == LH_F16 || type == LH_BF16) {
-            assert_true(checked(&request));
-            continue;
-        }
-        snprintf(text, sizeof text,
-                 "allreduce: the reliability bounded supports f32, f16 and bf16, not %s (set "
-                 "lh_collective_options.reliable)",
-                 lh_type_name(type));
-        expect_refused(&request, text);
-    }
-    request = request_of(COLLECTIVE_ALLREDUCE, LH_F32, 1024);
-    assert_false(checked(&request)); /* so little is reliable */
-    request = request_of(COLLECTIVE_ALLREDUCE, LH_F32, 1025);
-    request.reduction = LH_MIN;
-    expect_refused(&request, "allreduce: the reliability bounded supports sum and avg, not min (set "
-                             "lh_collective_options.reliable)");
-    request.options = &options;
-    assert_false(checked(&request));
-    options.reliable = false;
-    request.reduction = LH_AVG;
-    assert_true(checked(&request));
-    request = request_of(COLLECTIVE_BROADCAST, LH_I32, 8192);
-    assert_true(checked(&request));
-    request = request_of(COLLECTIVE_ALLGATHER, LH_I32, 8192);
-    assert_true(checked(&request));
-    request = request_of(COLLECTIVE_REDUCE_SCATTER, LH_F16, 8192);
-    assert_true(checked(&request));
-    request = request_of(COLLECTIVE_GATHER, LH_F32, 8192);
-    expect_refused(&request, "gather: unsupported with the reliability bounded (allreduce, reduce-scatter, "
-                             "allgather, broadcast; else set lh_collective_options.reliable)");
-    f.context.bounded[0] = false; /* all are in one site */
-    assert_false(checked(&request));
-    f.context.bounded[0] = true;
-    f.context.bounded[1] = false;
-    request = request_of(COLLECTIVE_ALLGATHER, LH_I32, 8192);
-    assert_true(checked(&request));
-}
-
 /* ---- sums -------------------------------------------------------------------------------------------- */
 
 #define ELEMENTS (PART / 4)
@@ -926,90 +862,6 @@ static void test_learned(void **state)
     lh_timeout_destroy(f.context.timeouts[COLLECTIVE_ALLGATHER]);
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------ */
-
-static struct lh_collective *create(enum collective collective, const char *schedule)
-{
-    struct lh_collective *op;
-    const struct op_request request = request_of(collective, LH_U8, PART / RANKS);
-    assert_int_equal(op_create(&f.context, &request, schedule_find(collective, schedule), &op), 0);
-    return op;
-}
-
-/* What passes through ranks needs memory, which the next operation gets; two at a time have one each. */
-static void test_work_memory(void **state)
-{
-    (void)state;
-    f.context.bounded[0] = f.context.bounded[1] = false;
-    struct lh_collective *op = create(COLLECTIVE_ALLTOALL, "pairwise");
-    assert_null(op->work);
-    op_destroy(op);
-    op = create(COLLECTIVE_ALLTOALL, "bruck");
-    uint8_t *work = op->work;
-    assert_non_null(work);
-    op_destroy(op);
-    assert_ptr_equal(f.context.work, work);
-    op = create(COLLECTIVE_ALLTOALL, "bruck");
-    assert_ptr_equal(op->work, work);
-    struct lh_collective *other = create(COLLECTIVE_ALLTOALL, "bruck");
-    assert_non_null(other->work);
-    assert_ptr_not_equal(other->work, work);
-    op_destroy(op);
-    op_destroy(other);
-    assert_ptr_equal(f.context.work, work);
-    assert_false(f.context.work_taken);
-}
-
-/* Operations of sites follow their order, but for those by rank. */
-static void test_order(void **state)
-{
-    static const uint32_t sites[RANKS] = {0, 1, 0};
-    struct op_request request = request_of(COLLECTIVE_ALLGATHER, LH_U8, PART);
-    struct lh_collective *op;
-    (void)state;
-    f.context.bounded[0] = f.context.bounded[1] = false;
-    group_order_release(f.paths.order);
-    f.paths.order = group_order_create(sites, NULL, RANKS);
-    f.paths.measured = 77;
-    op = create(COLLECTIVE_ALLGATHER, "ring");
-    assert_ptr_equal(op->order, f.paths.order);
-    assert_int_equal(f.paths.order->users, 2);
-    assert_int_equal(op->signature.paths, 77);
-    op_destroy(op);
-    assert_int_equal(f.paths.order->users, 1);
-    request.by_rank = true;
-    assert_int_equal(op_create(&f.context, &request, schedule_find(COLLECTIVE_ALLGATHER, "ring"), &op), 0);
-    assert_null(op->order);
-    assert_int_equal(op->signature.paths, 0);
-    assert_int_equal(op->signature.count, PART);
-    op_destroy(op);
-}
-
-static void test_refused_operations(void **state)
-{
-    struct op_request request = request_of(COLLECTIVE_ALLGATHER, LH_I64, PART);
-    struct lh_collective_options options = {.struct_bytes = sizeof options, .block_bytes = 7};
-    struct lh_collective *op = NULL;
-    (void)state;
-    f.context.bounded[0] = f.context.bounded[1] = false;
-    request.options = &options;
-    const struct schedule *ring = schedule_find(COLLECTIVE_ALLGATHER, "ring");
-    assert_int_equal(op_create(&f.context, &request, ring, &op), -LH_EINVAL);
-    assert_string_equal(lh_last_error(), "block_bytes 7: below an element of 8 bytes");
-    options.block_bytes = 8;
-    request.count = (size_t)1 << 30;
-    assert_int_equal(op_create(&f.context, &request, ring, &op), -LH_EINVAL);
-    assert_string_equal(
-        lh_last_error(),
-        "allgather: 1073741824 elements in blocks of 8 bytes: too many (raise block_bytes)");
-    assert_null(op);
-    options.block_bytes = 2 * BLOCK; /* the group's is the maximum */
-    request.count = PART / 8;
-    assert_int_equal(op_create(&f.context, &request, ring, &op), 0);
-    assert_int_equal(op->signature.block_bytes, BLOCK);
-    op_destroy(op);
-}
-
 #define OPERATION_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -1030,7 +882,6 @@ int main(void)
         OPERATION_TEST(test_a_peer_is_over),
         OPERATION_TEST(test_ends_that_are_none),
         OPERATION_TEST(test_failing),
-        OPERATION_TEST(test_which_operations),
         OPERATION_TEST(test_sum),
         OPERATION_TEST(test_average),
         OPERATION_TEST(test_sum_that_lacks_some),
@@ -1038,9 +889,6 @@ int main(void)
         OPERATION_TEST(test_sum_that_is_too_large),
         OPERATION_TEST(test_pipeline),
         OPERATION_TEST(test_learned),
-        OPERATION_TEST(test_work_memory),
-        OPERATION_TEST(test_order),
-        OPERATION_TEST(test_refused_operations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

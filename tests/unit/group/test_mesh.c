@@ -1,6 +1,6 @@
 /*
- * test_mesh.c - messages that a rank must not send, and what the others learn of it, over a simulated network:
- * who fails at whom, with which words, and what is kept or dropped of it.
+ * test_mesh.c - messages that a rank must not send, and what the others learn of it, over a simulated
+ * network: who fails at whom, with which words, and what is kept or dropped of it.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -233,8 +233,6 @@ static void fail_operation(struct tag tag, const void *body, size_t bytes, const
 {
     struct lh_collective *ops[RANKS] = {gather(0, COUNT, 0), NULL, gather(2, COUNT, 0)};
     run_for(20 * MS);
-    uint8_t signature[SIGNATURE_BYTES];
-    signature_encode(&ops[0]->signature, signature);
     send(2, 0, tag, body, bytes);
     ops[1] = gather(1, COUNT, 0);
     for (uint32_t r = 0; r < RANKS; r++) {

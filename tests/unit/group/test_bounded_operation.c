@@ -596,6 +596,53 @@ static void test_over_is_not_told(void **state)
     assert_int_equal(control_count, 0);
 }
 
+/* Each run of pieces that were not sent is a range. */
+static void test_ranges_of_what_was_not_sent(void **state)
+{
+    uint32_t rank;
+    (void)state;
+    begin(COLLECTIVE_ALLGATHER, "ring");
+    agree(0);
+    agree(2);
+    for (uint32_t i = 0; i < f.op->pieces.send_count; i++)
+        f.op->bounded->dropped[i] = f.op->pieces.sends[i].number != 1;
+    control_count = 0;
+    assert_int_equal(bounded_announce_over(f.op, &rank), 0);
+    assert_int_equal(control_count, 1);
+    assert_int_equal(controls[0].rank, 2);
+    assert_int_equal(controls[0].bytes, 16);
+    const uint32_t wanted[] = {0, 1, 2, 2};
+    for (uint32_t i = 0; i < 4; i++)
+        assert_int_equal(lh_get_be32(controls[0].body + 4 * (size_t)i), wanted[i]);
+}
+
+/* Over a reliable hop nobody is given up, nor told. */
+static void test_reliable_hop(void **state)
+{
+    (void)state;
+    links[2].lanes[LANE_BOUNDED].connection = NULL;
+    begin(COLLECTIVE_ALLGATHER, "ring");
+    agree(0);
+    expire(0);
+    assert_int_equal(bounded_until(f.op, 2), LH_TIME_NEVER);
+    expire(DEADLINE);
+    assert_true(f.op->bounded->expired);
+    assert_false(f.op->peers[2].excused);
+    assert_false(bounded_abandons(f.op, 2));
+    assert_true(bounded_abandons(f.op, 0));
+    run();
+    assert_int_equal(sent_count, 4);
+    for (uint32_t i = 0; i < 4; i++)
+        assert_true(sent_until[i] == LH_TIME_NEVER);
+    assert_int_equal(f.op->state, OP_RUNNING); /* until that rank agrees */
+    control_count = 0;
+    agree(2);
+    run();
+    assert_int_equal(f.op->state, OP_DONE);
+    assert_int_equal(controls[0].rank, 0);
+    assert_int_equal(control_count, 1);
+}
+
 static void put_range(uint8_t *out, uint32_t first, uint32_t count)
 {
     lh_put_be32(out, first);
@@ -790,6 +837,33 @@ static void test_sum_that_is_too_large(void **state)
     op_fail(f.op, now_ns, &notice);
 }
 
+/* Partial sums come around: of one rank, then of two. */
+static void test_part_of_a_sum(void **state)
+{
+    static float data[BLOCK / 4];
+    (void)state;
+    begin_sum(COLLECTIVE_REDUCE_SCATTER, "ring", LH_SUM);
+    const struct op_peer *peer = &f.op->peers[0];
+    const uint32_t receives = peer->receives;
+    assert_int_equal(receives, 4);
+    for (uint32_t number = 0; number < receives; number++) {
+        const struct piece *of = &f.op->pieces.receives[f.op->receives_of[peer->first_receive + number]];
+        const uint32_t ranks = number < receives / 2 ? 1 : 2;
+        const float *encoded = (const float *)(const void *)layout_from(&f.op->layout, of->first);
+        for (uint32_t i = 0; i < of->bytes / 4; i++)
+            data[i] = (float)ranks * encoded[i];
+        struct op_piece piece = {.piece = number | ranks << BOUNDED_NUMBER_BITS,
+                                 .data = (const uint8_t *)data,
+                                 .bytes = of->bytes,
+                                 .loss = number == 3 ? loss_at(0, 1) : NULL};
+        assert_int_equal(op_on_piece(f.op, 0, &piece), 0);
+        run();
+    }
+    expect_sum(RANK * ELEMENTS, RANKS);
+    assert_int_equal(f.op->result.missing_bytes, 1024);
+    expect_range(0, HALF, 1024);
+}
+
 /* ---- steps that overlap ------------------------------------------------------------------------------ */
 
 /* Blocks follow one another: they have the whole deadline, whether their sender has begun or not. */
@@ -879,6 +953,8 @@ int main(void)
         OPERATION_TEST(test_which_receives_end),
         OPERATION_TEST(test_over_by_the_deadline),
         OPERATION_TEST(test_over_is_not_told),
+        OPERATION_TEST(test_ranges_of_what_was_not_sent),
+        OPERATION_TEST(test_reliable_hop),
         OPERATION_TEST(test_a_peer_is_over),
         OPERATION_TEST(test_ends_that_are_none),
         OPERATION_TEST(test_failing),
@@ -887,6 +963,7 @@ int main(void)
         OPERATION_TEST(test_sum_that_lacks_some),
         OPERATION_TEST(test_sum_of_one),
         OPERATION_TEST(test_sum_that_is_too_large),
+        OPERATION_TEST(test_part_of_a_sum),
         OPERATION_TEST(test_pipeline),
         OPERATION_TEST(test_learned),
     };

@@ -202,6 +202,32 @@ static void test_told_of_another(void **state)
     expect_errors(errors);
 }
 
+static struct lh_collective *chain(uint32_t rank, uint8_t *buffer)
+{
+    struct lh_collective *op;
+    struct lh_collective_options options;
+    lh_collective_options_init(&options);
+    options.schedule = "chain";
+    sim_engines_must(lh_broadcast(world.groups[rank], buffer, 100, LH_U8, 0, &options, &op),
+                     "lh_broadcast");
+    return op;
+}
+
+/* Who has failed fails also what does not need it: another one may. */
+static void test_a_rank_that_is_not_needed(void **state)
+{
+    uint8_t buffer[100];
+    char text[200];
+    struct lh_collective *op = chain(0, buffer);
+    (void)state;
+    run_for(10 * MS);
+    assert_false(lh_collective_test(op, NULL)); /* rank 1 has not begun */
+    send_notice(1, 0, 2, -LH_EPEER);
+    snprintf(text, sizeof text, "chain: rank 2 has failed: %s", lh_strerror(-LH_EPEER));
+    expect_failed(op, -LH_EPEER, 2, text);
+    lh_collective_free(op);
+}
+
 static void test_told_of_nobody(void **state)
 {
     (void)state;
@@ -378,6 +404,41 @@ static void test_piece_before_signature(void **state)
     assert_int_equal(link_of(0, 1)->kept_bytes, 0);
 }
 
+/* Also those that come before the operation begins, whose signature comes before or after that. */
+static void early_piece(bool is_signed)
+{
+    const struct tag signs = {.kind = TAG_SIGNATURE};
+    uint8_t signature[SIGNATURE_BYTES], piece[100];
+    struct lh_collective *op = gather(1, 100, 0);
+    memset(piece, 0x66, sizeof piece);
+    signature_encode(&op->signature, signature);
+    send(2, 0, (struct tag){.kind = TAG_PIECE, .piece = 0}, piece, sizeof piece);
+    if (is_signed)
+        send(2, 0, signs, signature, sizeof signature);
+    struct lh_collective *late = gather(0, 100, 0);
+    assert_int_equal(late->peers[2].left, is_signed ? 1 : 2);
+    assert_int_equal(link_of(0, 2)->kept_bytes, is_signed ? 0 : ahead_cost(sizeof piece));
+    if (!is_signed)
+        send(2, 0, signs, signature, sizeof signature);
+    assert_int_equal(late->peers[2].left, 1);
+    assert_int_equal(link_of(0, 2)->kept_bytes, 0);
+    assert_memory_equal(outs[0] + 200, piece, sizeof piece);
+    lh_collective_free(late);
+    lh_collective_free(op);
+}
+
+static void test_signed_before_it_begins(void **state)
+{
+    (void)state;
+    early_piece(true);
+}
+
+static void test_signed_after_it_has_begun(void **state)
+{
+    (void)state;
+    early_piece(false);
+}
+
 /* ---- leaving ----------------------------------------------------------------------------------------- */
 
 /* Rank 2 needs nothing of rank 0, which leaves; it learns of it by rank 1, which does. */
@@ -386,12 +447,9 @@ static void test_left(void **state)
     char text[200];
     uint8_t buffers[RANKS][100];
     struct lh_collective *ops[RANKS] = {NULL};
-    struct lh_collective_options options;
     (void)state;
-    lh_collective_options_init(&options);
-    options.schedule = "chain";
     for (uint32_t r = 1; r < RANKS; r++)
-        sim_engines_must(lh_broadcast(world.groups[r], buffers[r], 100, LH_U8, 0, &options, &ops[r]), "b");
+        ops[r] = chain(r, buffers[r]);
     run_for(20 * MS);
     sim_engines_must(lh_group_destroy(world.groups[0]), "lh_group_destroy");
     world.groups[0] = NULL;
@@ -408,6 +466,10 @@ static void test_left(void **state)
         expect_failed(ops[r], -LH_ECLOSED, 0, text);
         lh_collective_free(ops[r]);
     }
+    ops[1] = chain(1, buffers[1]); /* it is known to have left */
+    assert_true(lh_collective_test(ops[1], NULL) == 1);
+    expect_failed(ops[1], -LH_ECLOSED, 0, text);
+    lh_collective_free(ops[1]);
     /* It left in order: what others say of it then is worth more, */
     send_notice(1, 2, 0, -LH_ENOMEM);
     assert_int_equal(lh_group_error(world.groups[2], 0), -LH_ENOMEM);
@@ -438,6 +500,9 @@ int main(void)
         MESH_TEST(test_groups_that_are_not_there),
         MESH_TEST(test_early_failure),
         MESH_TEST(test_piece_before_signature),
+        MESH_TEST(test_signed_before_it_begins),
+        MESH_TEST(test_signed_after_it_has_begun),
+        MESH_TEST(test_a_rank_that_is_not_needed),
         MESH_TEST(test_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

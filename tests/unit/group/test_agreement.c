@@ -221,6 +221,11 @@ static void test_the_result_is_final(void **state)
     deliver(3);
     expect_result(2, ALL_RANKS);
     assert_int_equal(ranks[2].agreement.next_group, 13);
+    uint32_t told = 0; /* it passes that on: who told it may be dead */
+    for (uint32_t i = 0; i < letter_count; i++)
+        if (letters[i].from == 2 && lh_get_be32(letters[i].body + 8) == 1)
+            told |= 1u << letters[i].to;
+    assert_int_equal(told, 1 + 2 + 8);
 }
 
 /* Begun again while the last one is open it goes on; when that was ended there is another round. */
@@ -247,6 +252,17 @@ static void test_rounds(void **state)
     deliver(3);
     for (uint32_t r = 0; r < 3; r++)
         expect_failed(r, 3);
+}
+
+static void test_sets_of_ranks(void **state)
+{
+    (void)state;
+    for (uint32_t one = 0; one < LH_GROUP_RANKS_MAX; one += 5) {
+        struct agreement_set set = {0};
+        set.bits[one / 8] = (uint8_t)(1u << one % 8);
+        for (uint32_t r = 0; r < LH_GROUP_RANKS_MAX; r++)
+            assert_int_equal(agreement_has(&set, r), r == one);
+    }
 }
 
 /* ---- what is no report ------------------------------------------------------------------------------- */
@@ -276,10 +292,10 @@ static void test_bodies_that_are_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        AGREEMENT_TEST(test_nobody_has_failed),    AGREEMENT_TEST(test_what_they_know_of_paths_differs),
-        AGREEMENT_TEST(test_who_is_missing),       AGREEMENT_TEST(test_found_by_one),
-        AGREEMENT_TEST(test_the_result_is_final),  AGREEMENT_TEST(test_rounds),
-        AGREEMENT_TEST(test_bodies_that_are_none),
+        AGREEMENT_TEST(test_nobody_has_failed),   AGREEMENT_TEST(test_what_they_know_of_paths_differs),
+        AGREEMENT_TEST(test_who_is_missing),      AGREEMENT_TEST(test_found_by_one),
+        AGREEMENT_TEST(test_the_result_is_final), AGREEMENT_TEST(test_rounds),
+        AGREEMENT_TEST(test_sets_of_ranks),       AGREEMENT_TEST(test_bodies_that_are_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

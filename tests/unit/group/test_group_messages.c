@@ -151,7 +151,58 @@ static int run_sent(void)
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
+/* ---- test loss ------------------------------------------------------------------------------------- */
+
+static void test_loss(void **state)
+{
+    struct {
+        uint64_t count;
+        struct lh_range ranges[2];
+    } two = {2, {{10, 5}, {30, 1}}};
+    const struct loss *loss = (const struct loss *)(const void *)&two;
+    uint64_t from = 0;
+    (void)state;
+    assert_false(loss_hits(loss, &from, 0, 10));
+    assert_true(loss_hits(loss, &from, 0, 11));
+    assert_true(loss_hits(loss, &from, 12, 1));
+    assert_true(loss_hits(loss, &from, 14, 1));
+    assert_int_equal(from, 0);
+    assert_false(loss_hits(loss, &from, 15, 15));
+    assert_int_equal(from, 1);
+    assert_true(loss_hits(loss, &from, 30, 1));
+    assert_false(loss_hits(loss, &from, 31, 100));
+    assert_int_equal(from, 2);
+    from = 0;
+    assert_false(loss_hits(NULL, &from, 0, 100));
+    assert_true(loss_hits(loss_of_all(), &from, UINT64_MAX - 10, 1));
+    loss_free(loss_of_all()); /* is nobody's */
+    loss_free(NULL);
+    assert_true(loss_hits(loss_of_all(), &from, 0, 1));
+}
+
+/* No kind is none of those that there are. */
+static void test_tags(void **state)
+{
+    const struct tag tag = {.group = 16383, .kind = TAG_TIMEOUT, .operation = 262143, .piece = 268435455};
+    struct tag out;
+    (void)state;
+    assert_true(tag_decode(tag_encode(&tag), &out));
+    assert_memory_equal(&out, &tag, sizeof tag);
+    assert_false(tag_decode(0, &out));
+    const struct tag none = {.kind = TAG_KINDS};
+    assert_false(tag_decode(tag_encode(&none), &out));
+    assert_int_equal(tag_operation_ahead(5, 3), 2);
+    assert_int_equal(tag_operation_ahead(3, 5), -2);
+    assert_int_equal(tag_operation_ahead(1, 262143), 2); /* around the end */
+}
+
+static int run_loss(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_loss), cmocka_unit_test(test_tags)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
 int main(void)
 {
-    return run_bounded_lane() + run_sent();
+    return run_bounded_lane() + run_sent() + run_loss();
 }

@@ -315,6 +315,7 @@ static void test_counts_are_told(void **state)
     agree(0);
     agree(2);
     run();
+    assert_int_equal(links[2].early[LANE_BOUNDED], 0); /* it has begun */
     control_count = sent_count = 0;
     assert_int_equal(bring(0, 0, 1, HALF, loss_at(1024, 1)), 0);
     run();
@@ -700,13 +701,20 @@ static void test_ends_that_are_none(void **state)
 
 static void test_failing(void **state)
 {
+    static uint8_t memory[BLOCK];
     const struct notice notice = {.error = -LH_EPEER, .rank = 2, .text = "rank 2 has failed"};
+    struct bounce bounce = {.link = &links[0], .memory = memory, .lane = LANE_BOUNDED};
+    struct op_piece piece = {
+        .piece = 1u << BOUNDED_NUMBER_BITS, .data = memory, .bytes = HALF, .bounce = &bounce};
     (void)state;
     begin(COLLECTIVE_ALLGATHER, "ring");
     run();
+    agree(0);
+    assert_int_equal(op_on_piece(f.op, 0, &piece), 0);
     assert_int_equal(links[2].early[LANE_BOUNDED], 2);
     op_fail(f.op, START + MS, &notice);
     assert_int_equal(f.op->state, OP_DONE);
+    assert_int_equal(reposted, 1);
     assert_int_equal(links[2].early[LANE_BOUNDED], 0);
     assert_int_equal(f.op->result.error, -LH_EPEER);
     assert_int_equal(f.op->result.failed_rank, 2);
@@ -936,6 +944,17 @@ static void test_learned(void **state)
     lh_timeout_destroy(f.context.timeouts[COLLECTIVE_ALLGATHER]);
 }
 
+/* Half of it is below the least deadline that is learned. */
+static void test_short_peer_timeout(void **state)
+{
+    (void)state;
+    f.context.peer_timeout_ns = 1000;
+    for (uint32_t r = 0; r < RANKS; r++)
+        links[r].deadline_ns = LH_DEADLINE_AUTO;
+    begin(COLLECTIVE_ALLGATHER, "ring");
+    lh_timeout_destroy(f.context.timeouts[COLLECTIVE_ALLGATHER]);
+}
+
 #define OPERATION_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -966,6 +985,7 @@ int main(void)
         OPERATION_TEST(test_part_of_a_sum),
         OPERATION_TEST(test_pipeline),
         OPERATION_TEST(test_learned),
+        OPERATION_TEST(test_short_peer_timeout),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

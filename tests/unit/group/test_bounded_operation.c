@@ -357,7 +357,7 @@ static void test_pieces_that_are_none(void **state)
     assert_int_equal(bring(0, 3, 1, HALF, NULL), 0);
     expect_protocol(bring(0, 3, 1, HALF, NULL), "rank 0 sent piece 3 twice");
     assert_int_equal(f.op->peers[0].left, 3);
-    assert_int_equal(bring(0, 2, 1, HALF - 1, loss_of_all()), 0); /* so nobody knows its length */
+    assert_int_equal(bring(0, 2, 1, HALF - 1, loss_of_all()), 0); /* so its length is not known */
     struct op_piece piece = {.piece = 1, .data = counts, .bytes = 8};
     expect_protocol(op_on_counts(f.op, 0, &piece), "rank 0 sent contributions of another length");
     piece.piece = 4;
@@ -617,7 +617,7 @@ static void test_ranges_of_what_was_not_sent(void **state)
         assert_int_equal(lh_get_be32(controls[0].body + 4 * (size_t)i), wanted[i]);
 }
 
-/* Over a reliable hop nobody is given up, nor told. */
+/* Over a reliable hop no peer is given up, or told. */
 static void test_reliable_hop(void **state)
 {
     (void)state;
@@ -813,7 +813,7 @@ static void test_sum_that_lacks_some(void **state)
     assert_int_equal(f.op->bounded->missing[2], 1024);
 }
 
-/* What nobody else has brought is this rank's own, scaled. */
+/* What no other has brought is this rank's own, scaled. */
 static void test_sum_of_one(void **state)
 {
     (void)state;

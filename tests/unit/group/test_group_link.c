@@ -719,7 +719,7 @@ static void test_ends_of_receives(void **state)
     assert_int_equal(loss->ranges[1].offset, 7);
     loss_free(loss);
     loss = link_on_received(&link.lanes[LANE_BOUNDED].bounces[4], &some_lost);
-    assert_ptr_equal(loss, loss_of_all()); /* nobody knows which */
+    assert_ptr_equal(loss, loss_of_all()); /* it is not known which */
     const struct lh_result failed = {.error = -LH_EPEER, .bytes = 10, .missing_bytes = 10};
     assert_null(link_on_received(&link.lanes[LANE_BOUNDED].bounces[2], &failed));
     link_close(&link);

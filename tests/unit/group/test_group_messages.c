@@ -175,7 +175,7 @@ static void test_loss(void **state)
     from = 0;
     assert_false(loss_hits(NULL, &from, 0, 100));
     assert_true(loss_hits(loss_of_all(), &from, UINT64_MAX - 10, 1));
-    loss_free(loss_of_all()); /* is nobody's */
+    loss_free(loss_of_all()); /* is not freed */
     loss_free(NULL);
     assert_true(loss_hits(loss_of_all(), &from, 0, 1));
 }

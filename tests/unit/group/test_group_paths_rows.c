@@ -1,6 +1,6 @@
 /*
- * test_group_paths_rows.c - what ranks tell each other of their paths, and what all make of it: by attributes,
- * by measurements, and for a part of a group.
+ * test_group_paths_rows.c - what ranks tell each other of their paths, and what all make of it: by
+ * attributes, by measurements, and for a part of a group.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -261,7 +261,7 @@ static void test_created(void **state)
     fill_rows(true);
     lh_put_be32(cell_at(0, 1) + 16, UNKNOWN); /* rank 1 knows what it sent to rank 0 */
     lh_put_be32(cell_at(1, 0) + 24, 500);
-    lh_put_be32(cell_at(2, 1) + 16, UNKNOWN); /* nobody knows */
+    lh_put_be32(cell_at(2, 1) + 16, UNKNOWN); /* neither knows */
     lh_put_be32(cell_at(1, 2) + 24, UNKNOWN);
     assert_int_equal(paths_agree(&f.paths, f.rows, false), 0);
     assert_int_equal(f.paths.inside.rtt_ns, 50003);

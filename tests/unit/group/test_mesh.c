@@ -182,7 +182,7 @@ static void test_no_late_signature(void **state)
 
 /* ---- notices ----------------------------------------------------------------------------------------- */
 
-/* Who is told that it has failed for a rank tells nobody. */
+/* Who is told that it has failed for a rank tells no other. */
 static void test_told_of_itself(void **state)
 {
     static const int errors[RANKS][RANKS] = {{0, -LH_EPEER, 0}, {-LH_EPEER, 0, 0}, {0}};

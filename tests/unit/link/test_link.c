@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "wire/roce_packet.h"
 
 #define CHANNELS  3u
@@ -717,6 +718,245 @@ static void arrival_times_are_the_inner_fabrics(void **state)
     close_link();
 }
 
+/* ---- what the inner fabric does by itself -------------------------------------------------------------- */
+
+/* The last call that a link passed on, and its arguments. */
+static struct passed {
+    const char *call;
+    const void *of;
+    uint64_t number;
+    const void *first, *second;
+} passed;
+
+static int inner_slot_bind(struct fabric_endpoint *which, uint32_t slot, const struct fabric_slot *what,
+                           struct fabric_slot_key *key)
+{
+    passed = (struct passed){"slot_bind", which, slot, what, key};
+    return -LH_ERANGE;
+}
+
+static void inner_slot_unbind(struct fabric_endpoint *which, uint32_t slot)
+{
+    passed = (struct passed){.call = "slot_unbind", .of = which, .number = slot};
+}
+
+static void inner_slots_idle(struct fabric_endpoint *which)
+{
+    passed = (struct passed){.call = "slots_idle", .of = which};
+}
+
+static int inner_poll(struct fabric_endpoint *which, uint32_t channel, struct fabric_arrival *arrivals,
+                      uint32_t count)
+{
+    passed = (struct passed){"poll", which, channel, arrivals, NULL};
+    return (int)count - 1;
+}
+
+static int inner_control_poll(struct fabric_endpoint *which, struct fabric_control_arrival *arrivals,
+                              uint32_t count)
+{
+    passed = (struct passed){.call = "control_poll", .of = which, .first = arrivals};
+    return (int)count - 2;
+}
+
+static void inner_control_proven(struct fabric_endpoint *which,
+                                 const struct fabric_control_arrival *arrival)
+{
+    passed = (struct passed){.call = "control_proven", .of = which, .first = arrival};
+}
+
+static uint32_t inner_poll_fds(struct fabric_endpoint *which, uint32_t channel, int *fds)
+{
+    passed = (struct passed){"poll_fds", which, channel, fds, NULL};
+    return 2;
+}
+
+static void inner_punch(struct fabric_endpoint *which, uint32_t proof)
+{
+    passed = (struct passed){.call = "punch", .of = which, .number = proof};
+}
+
+static bool inner_takes_pieces(struct fabric_endpoint *which)
+{
+    passed = (struct passed){.call = "takes_pieces", .of = which};
+    return true;
+}
+
+static void inner_count_drops(struct fabric_endpoint *which)
+{
+    passed = (struct passed){.call = "count_drops", .of = which};
+}
+
+static const char *inner_warning(struct fabric *fabric)
+{
+    passed = (struct passed){.call = "warning", .of = fabric};
+    return "buffers are small";
+}
+
+static uint64_t inner_released(struct fabric_endpoint *which, uint32_t channel)
+{
+    (void)which;
+    (void)channel;
+    return 0;
+}
+
+static int failing_endpoint_create(struct fabric *fabric, const struct fabric_endpoint_attr *attr,
+                                   struct fabric_endpoint **out)
+{
+    (void)fabric;
+    (void)attr;
+    (void)out;
+    return lh_fail(LH_ERANGE, "as it likes");
+}
+
+static int failing_endpoint_connect(struct fabric_endpoint *which, const struct qp_info_endpoint *peer)
+{
+    (void)which;
+    return lh_fail(LH_EADDR, "not to family %u", peer->family);
+}
+
+static struct fabric_peer_traits inner_traits(const struct qp_info_endpoint *peer)
+{
+    (void)peer;
+    return (struct fabric_peer_traits){.drops_unread = true};
+}
+
+static struct fabric_ops full_ops(void)
+{
+    struct fabric_ops ops = inner_ops;
+    ops.slot_bind = inner_slot_bind;
+    ops.slot_unbind = inner_slot_unbind;
+    ops.slots_idle = inner_slots_idle;
+    ops.poll = inner_poll;
+    ops.control_poll = inner_control_poll;
+    ops.control_proven = inner_control_proven;
+    ops.poll_fds = inner_poll_fds;
+    ops.punch = inner_punch;
+    ops.takes_pieces = inner_takes_pieces;
+    ops.count_drops = inner_count_drops;
+    ops.warning = inner_warning;
+    ops.released = inner_released;
+    ops.peer_traits = inner_traits;
+    ops.outruns_path = ops.local_is_direct = ops.long_control = true;
+    return ops;
+}
+
+static void was_passed(const char *call, const void *of, uint64_t number, const void *first)
+{
+    assert_non_null(passed.call);
+    assert_string_equal(passed.call, call);
+    assert_ptr_equal(passed.of, of);
+    assert_int_equal(passed.number, number);
+    assert_ptr_equal(passed.first, first);
+    passed = (struct passed){0};
+}
+
+static void calls_are_passed_on(void **state)
+{
+    (void)state;
+    const struct fabric_ops ops = full_ops();
+    struct fabric_slot slot = {0};
+    struct fabric_slot_key key;
+    struct fabric_arrival arrivals[4];
+    struct fabric_control_arrival control[4];
+    int fds[FABRIC_POLL_FDS_MAX];
+    open_link("delay=1ms");
+    inner.base.ops = &ops; /* from here on it has them */
+    const struct fabric_ops *link = link_fabric->ops;
+    assert_int_equal(link->slot_bind(endpoint, 3, &slot, &key), -LH_ERANGE);
+    assert_ptr_equal(passed.second, &key);
+    was_passed("slot_bind", &inner.endpoint, 3, &slot);
+    link->slot_unbind(endpoint, 4);
+    was_passed("slot_unbind", &inner.endpoint, 4, NULL);
+    link->slots_idle(endpoint);
+    was_passed("slots_idle", &inner.endpoint, 0, NULL);
+    assert_int_equal(link->poll(endpoint, 2, arrivals, 4), 3);
+    was_passed("poll", &inner.endpoint, 2, arrivals);
+    assert_int_equal(link->control_poll(endpoint, control, 4), 2);
+    was_passed("control_poll", &inner.endpoint, 0, control);
+    link->control_proven(endpoint, &control[1]);
+    was_passed("control_proven", &inner.endpoint, 0, &control[1]);
+    assert_int_equal(link->poll_fds(endpoint, 1, fds), 2);
+    was_passed("poll_fds", &inner.endpoint, 1, fds);
+    link->punch(endpoint, 0xABCD);
+    was_passed("punch", &inner.endpoint, 0xABCD, NULL);
+    link->count_drops(endpoint);
+    was_passed("count_drops", &inner.endpoint, 0, NULL);
+    assert_string_equal(link->warning(link_fabric), "buffers are small");
+    was_passed("warning", &inner.base, 0, NULL);
+    close_link();
+}
+
+static void calls_that_the_inner_fabric_lacks(void **state)
+{
+    (void)state;
+    struct fabric_control_arrival arrival = {0};
+    open_link("delay=1ms");
+    const struct fabric_ops *link = link_fabric->ops;
+    link->slots_idle(endpoint);
+    link->punch(endpoint, 1);
+    link->control_proven(endpoint, &arrival);
+    link->count_drops(endpoint);
+    assert_null(link->warning(link_fabric));
+    assert_null(link->takes_pieces);
+    assert_null(link->peer_traits);
+    assert_false(link->outruns_path || link->local_is_direct || link->long_control);
+    struct fabric_ops ops = inner_ops;
+    ops.arrived = NULL;
+    inner.base.ops = &ops;
+    assert_int_equal(link->arrived(endpoint, 1), 0);
+    close_link();
+}
+
+static void open_over(const struct fabric_ops *ops, const char *text)
+{
+    const struct lh_link_spec spec = parse(text);
+    memset(&inner, 0, sizeof(inner));
+    inner.base.ops = ops;
+    inner.takes = FABRIC_BATCH_MAX;
+    assert_int_equal(fabric_link_open(&inner.base, &spec, &link_fabric), 0);
+}
+
+static void what_an_inner_fabric_is_the_link_is(void **state)
+{
+    (void)state;
+    const struct fabric_ops ops = full_ops();
+    const struct fabric_endpoint_attr attr = {.channels = CHANNELS, .stats = &stats};
+    open_over(&ops, "none");
+    const struct fabric_ops *link = link_fabric->ops;
+    assert_ptr_equal(link->peer_traits, inner_traits);
+    assert_true(link->outruns_path && link->local_is_direct && link->long_control);
+    assert_int_equal(link->endpoint_create(link_fabric, &attr, &endpoint), 0);
+    assert_true(link->takes_pieces(endpoint));
+    was_passed("takes_pieces", &inner.endpoint, 0, NULL);
+    /* Without emulation payload is lent, for the link says at once that it is released. */
+    assert_null(link->released);
+    assert_int_equal(post(1, 7, 3, 100), 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_true(inner.given[i].borrowed);
+        assert_int_equal(inner.given[i].immediate, 7 + i);
+    }
+    close_link();
+}
+
+static void an_inner_fabric_may_fail(void **state)
+{
+    (void)state;
+    struct fabric_ops ops = full_ops();
+    const struct fabric_endpoint_attr attr = {.channels = CHANNELS, .stats = &stats};
+    const struct qp_info_endpoint peer = {.family = 4};
+    ops.endpoint_create = failing_endpoint_create;
+    open_over(&ops, "delay=1ms");
+    assert_int_equal(link_fabric->ops->endpoint_create(link_fabric, &attr, &endpoint), -LH_ERANGE);
+    assert_string_equal(lh_last_error(), "as it likes");
+    ops.endpoint_create = inner_endpoint_create;
+    ops.endpoint_connect = failing_endpoint_connect;
+    assert_int_equal(link_fabric->ops->endpoint_create(link_fabric, &attr, &endpoint), 0);
+    assert_int_equal(link_fabric->ops->endpoint_connect(endpoint, &peer), -LH_EADDR);
+    assert_string_equal(lh_last_error(), "not to family 4");
+    close_link();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -749,6 +989,10 @@ int main(void)
         cmocka_unit_test(a_longer_link_gets_more_memory_and_keeps_its_packets),
         cmocka_unit_test(an_endpoint_dies_with_packets_in_flight),
         cmocka_unit_test(arrival_times_are_the_inner_fabrics),
+        cmocka_unit_test(calls_are_passed_on),
+        cmocka_unit_test(calls_that_the_inner_fabric_lacks),
+        cmocka_unit_test(what_an_inner_fabric_is_the_link_is),
+        cmocka_unit_test(an_inner_fabric_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -242,6 +242,56 @@ static void addresses_that_fail_at_once(void **state)
     close(listener);
 }
 
+#define WAITING 8
+
+/* A listener of which no connection is taken, full with others: one more gets no answer. */
+static int full_listener(struct sockaddr_in *address, int waiting[WAITING])
+{
+    socklen_t bytes = sizeof *address;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    *address = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    assert_int_equal(bind(fd, (struct sockaddr *)address, bytes), 0);
+    assert_int_equal(listen(fd, 0), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)address, &bytes), 0);
+    for (int i = 0; i < WAITING; i++) {
+        waiting[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        (void)connect(waiting[i], (struct sockaddr *)address, bytes);
+    }
+    return fd;
+}
+
+/* Beside an address that does not answer the next one is tried, soon. */
+static void an_address_that_does_not_answer(void **state)
+{
+    (void)state;
+    struct sockaddr_in silent, good = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}}, peer;
+    int waiting[WAITING], listener, fd, full = full_listener(&silent, waiting);
+    socklen_t bytes = sizeof peer;
+    uint16_t port;
+    assert_int_equal(tcp_listen("127.0.0.1:0", &listener, &port), 0);
+    good.sin_port = htons(port);
+    struct addrinfo second = {
+        .ai_family = AF_INET, .ai_addr = (struct sockaddr *)&good, .ai_addrlen = sizeof good};
+    struct addrinfo first = {.ai_family = AF_INET,
+                             .ai_addr = (struct sockaddr *)&silent,
+                             .ai_addrlen = sizeof silent,
+                             .ai_next = &second};
+    assert_int_equal(tcp_connect_any(&first, "x:1", tcp_deadline(PATIENCE_NS), &fd), 0);
+    assert_int_equal(getpeername(fd, (struct sockaddr *)&peer, &bytes), 0);
+    assert_int_equal(ntohs(peer.sin_port), port);
+    close(fd);
+    first.ai_next = NULL;
+    assert_int_equal(tcp_connect_any(&first, "x:1", tcp_deadline(LH_NS_PER_S / 20), &fd), -LH_ETIMEDOUT);
+    assert_string_equal(
+        lh_last_error(),
+        "x:1 did not answer in time: no host has this address, or a firewall drops TCP (let "
+        "TCP port 1 through the firewalls of both hosts)");
+    for (int i = 0; i < WAITING; i++)
+        close(waiting[i]);
+    close(full);
+    close(listener);
+}
+
 static void no_descriptor_left(void **state)
 {
     (void)state;
@@ -315,6 +365,7 @@ int main(void)
         cmocka_unit_test(a_peer_that_does_not_read),
         cmocka_unit_test(addresses_that_fail_at_once),
         cmocka_unit_test(no_descriptor_left),
+        cmocka_unit_test(an_address_that_does_not_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "message/requests.h"
 #include "unit/message/rx_part.h"
 
 static struct matching *matching_of_part(void)
@@ -114,6 +115,168 @@ static void test_a_small_message_that_does_not_fit(void **state)
     expect_finished(0, -LH_ETRUNCATED);
 }
 
+/* ---- receives that choose --------------------------------------------------------------------------- */
+
+#define CHOOSERS 6u
+#define ROOM     100u
+
+static struct lh_request choosers[CHOOSERS];
+
+static struct matching *choosing(void)
+{
+    struct matching *m = matching_of_part();
+    memset(choosers, 0, sizeof choosers);
+    memset(buffer, 0, CHOOSERS * ROOM);
+    attr.match_tags = true;
+    assert_int_equal(matching_start(m, true), 0);
+    return m;
+}
+
+/* What waits still has memory. */
+static void no_choice(struct matching *m)
+{
+    matching_give_back(m);
+    matching_end_all(m, -LH_ECLOSED, 9);
+    rx.effects->finished = NULL;
+}
+
+static void choose(struct matching *m, uint32_t which, uint64_t tag, uint64_t ignore)
+{
+    const struct rx_receive receive = {.request = &choosers[which].part,
+                                       .buffer = {buffer + which * ROOM, LKEY, NULL},
+                                       .capacity = ROOM,
+                                       .tag = tag,
+                                       .ignore = ignore};
+    assert_int_equal(matching_hold(m), 0);
+    matching_recv(m, &receive, 3);
+}
+
+/* Of ten bytes, each of which is the message's number and 1. */
+static void comes(struct matching *m, uint32_t number, uint64_t tag)
+{
+    uint8_t data[10];
+    memset(data, (int)number + 1, sizeof data);
+    const struct eager_entry entry = {
+        .message = number, .bytes = sizeof data, .tag = tag, .data = data, .data_bytes = sizeof data};
+    matching_on_entry(m, &entry, 4);
+}
+
+static void was_chosen(uint32_t which, uint32_t number, uint64_t tag)
+{
+    assert_ptr_equal(rx.effects->finished, &choosers[which].part);
+    assert_null(rx.effects->finished->next);
+    assert_int_equal(choosers[which].part.result.error, 0);
+    assert_int_equal(choosers[which].part.result.bytes, 10);
+    assert_true(choosers[which].part.result.tag == tag);
+    assert_int_equal(choosers[which].message, number);
+    for (uint32_t i = 0; i < ROOM; i++)
+        assert_int_equal(buffer[which * ROOM + i], i < 10 ? number + 1 : 0);
+    rx.effects->finished = NULL;
+}
+
+static void test_who_understands(void **state)
+{
+    (void)state;
+    struct matching *m = matching_of_part();
+    assert_int_equal(matching_start(m, false), 0);
+    assert_false(rx.matched);
+    assert_int_equal(matching_hold(m), 0);
+    attr.match_tags = true;
+    assert_int_equal(matching_start(m, false), -LH_EVERSION);
+    assert_string_equal(lh_last_error(), "match_tags: unsupported by the peer's release (update it)");
+    assert_int_equal(matching_start(m, true), 0);
+    assert_true(rx.matched && m->on);
+}
+
+static void test_a_message_chooses_by_its_tag(void **state)
+{
+    (void)state;
+    struct matching *m = choosing();
+    choose(m, 0, 1, 0);
+    choose(m, 1, 2, 0);
+    choose(m, 2, 2, 0);
+    comes(m, 0, 2);
+    was_chosen(1, 0, 2); /* the first that fits */
+    comes(m, 1, 1);
+    was_chosen(0, 1, 1);
+    comes(m, 1, 1); /* again */
+    expect_no_effect();
+    comes(m, 2, 3);
+    expect_no_effect();
+    assert_int_equal(m->unmatched, 1);
+    comes(m, 3, 2); /* it does not wait for that */
+    was_chosen(2, 3, 2);
+    choose(m, 3, 0, UINT64_MAX);
+    was_chosen(3, 2, 3);
+    assert_int_equal(m->unmatched, 0);
+    assert_int_equal(part_stats.bad_control, 0);
+    no_choice(m);
+}
+
+/* Messages are considered in the order in which they were sent. */
+static void test_an_earlier_message_is_awaited(void **state)
+{
+    (void)state;
+    struct matching *m = choosing();
+    comes(m, 1, 5);
+    assert_int_equal(m->unmatched, 0); /* it may not be yet */
+    choose(m, 0, 5, 0);
+    expect_no_effect();
+    comes(m, 0, 5);
+    was_chosen(0, 0, 5);
+    assert_int_equal(m->unmatched, 1);
+    choose(m, 1, 6, 0);
+    expect_no_effect();
+    choose(m, 2, 4, 1); /* the last bit does not count */
+    was_chosen(2, 1, 5);
+    comes(m, 2, 6);
+    was_chosen(1, 2, 6);
+    no_choice(m);
+}
+
+static void test_receives_that_are_canceled(void **state)
+{
+    (void)state;
+    struct matching *m = choosing();
+    for (uint32_t i = 0; i < 3; i++)
+        choose(m, i, i, 0);
+    assert_true(matching_cancel(m, &choosers[1].part, 5));
+    assert_ptr_equal(rx.effects->finished, &choosers[1].part);
+    assert_int_equal(choosers[1].part.result.error, -LH_ECANCELED);
+    rx.effects->finished = NULL;
+    assert_int_equal(part_stats.messages_failed, 1);
+    assert_false(matching_cancel(m, &choosers[1].part, 5));
+    comes(m, 0, 1);
+    expect_no_effect();
+    matching_give_back(m);
+    matching_end_all(m, -LH_EPEER, 6);
+    assert_int_equal(choosers[0].part.result.error, -LH_EPEER);
+    assert_int_equal(choosers[2].part.result.error, -LH_EPEER);
+    assert_int_equal(part_stats.messages_failed, 3);
+    matching_on_cancel(m, 0);
+    no_choice(m);
+}
+
+/* What the sender aborted gets no receive, neither where it was known nor where it comes later. */
+static void test_messages_that_are_canceled(void **state)
+{
+    (void)state;
+    struct matching *m = choosing();
+    comes(m, 0, 7);
+    assert_int_equal(m->unmatched, 1);
+    matching_on_cancel(m, 0);
+    assert_int_equal(m->unmatched, 0);
+    matching_on_cancel(m, 0); /* nothing more */
+    assert_int_equal(m->unmatched, 0);
+    choose(m, 0, 7, 0);
+    expect_no_effect();
+    comes(m, 0, 7);
+    expect_no_effect();
+    comes(m, 1, 7);
+    was_chosen(0, 1, 7);
+    no_choice(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -123,6 +286,11 @@ int main(void)
         RX_TEST(test_a_small_message_frees_its_segment),
         RX_TEST(test_units_that_contradict),
         RX_TEST(test_a_small_message_that_does_not_fit),
+        RX_TEST(test_who_understands),
+        RX_TEST(test_a_message_chooses_by_its_tag),
+        RX_TEST(test_an_earlier_message_is_awaited),
+        RX_TEST(test_receives_that_are_canceled),
+        RX_TEST(test_messages_that_are_canceled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

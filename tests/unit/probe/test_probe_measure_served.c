@@ -53,6 +53,7 @@ typedef void report_fn(struct player *player, uint32_t round, uint32_t sent, str
 
 struct player {
     uint32_t path_mtu;
+    uint32_t unheard; /* so many pings at first */
     enum fault fault;
     report_fn *fill_in; /* NULL: all came */
     int listener, tcp, udp;
@@ -150,6 +151,8 @@ static void answer(const struct player *player, const struct sockaddr_in *to, st
 static void on_ping(const struct player *player, const struct sockaddr_in *to, struct probe_packet ping)
 {
     struct probe_packet pong = ping, other;
+    if (ping.number < player->unheard)
+        return;
     pong.kind = PROBE_PONG;
     pong.sent_ns -= ping.number < 3 ? 60 * LH_NS_PER_S : 2 * LH_NS_PER_S;
     pong.held_ns = ping.number < 3 ? 0 : (uint32_t)(2 * LH_NS_PER_S);
@@ -302,7 +305,7 @@ static void sizes_are(const struct trial *trial, uint32_t count, const uint32_t 
 }
 
 /* Probes that run at the same time, before the tests. */
-enum { LOSS_BY_SIZE, LOSS_OF_LARGE, DROPS, RECEIVER, SIZES, MEASURED = SIZES + 6 };
+enum { LOSS_BY_SIZE, LOSS_OF_LARGE, DROPS, RECEIVER, SIZES, UNHEARD = SIZES + 6, MEASURED };
 static struct trial measured[MEASURED];
 
 /* ---- what is measured -------------------------------------------------------------------------------- */
@@ -352,6 +355,15 @@ static void sizes_follow_the_path(void **state)
     assert_int_equal(trials[5].error, -LH_EMTU);
     assert_string_equal(trials[5].words,
                         "payload 1473 bytes: exceeds the path MTU 1500 (use at most 1472)");
+}
+
+/* More than were wanted: one burst of losses may be that long. */
+static void pings_go_on_until_an_answer(void **state)
+{
+    (void)state;
+    assert_int_equal(measured[UNHEARD].error, 0);
+    assert_in_range(measured[UNHEARD].result.rtt_samples, 1, 400 - 25);
+    assert_true(measured[UNHEARD].result.rtt_max_ns < 60 * LH_NS_PER_S);
 }
 
 /* ---- losses ------------------------------------------------------------------------------------------ */
@@ -544,6 +556,8 @@ static int measure_all(void **state)
     measured[SIZES + 3] = trial_of(65535, NULL, order_of(10, 1, 1, 1, (const uint32_t[]){65000}));
     measured[SIZES + 4] = trial_of(1500, NULL, order_of(10, 1, 1, 2, (const uint32_t[]){1472, 500}));
     measured[SIZES + 5] = trial_of(1500, NULL, order_of(10, 1, 1, 2, (const uint32_t[]){1472, 1473}));
+    measured[UNHEARD] = trial_of(65535, NULL, order(10, 1, 1));
+    measured[UNHEARD].player.unheard = 25;
     run_all(measured, MEASURED);
     return 0;
 }
@@ -551,13 +565,10 @@ static int measure_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_a_probe_asks_for),
-        cmocka_unit_test(sizes_follow_the_path),
-        cmocka_unit_test(loss_that_depends_on_the_size),
-        cmocka_unit_test(loss_of_large_sizes),
-        cmocka_unit_test(drops_of_hosts),
-        cmocka_unit_test(a_receiver_limits_the_rate),
-        cmocka_unit_test(servers_that_end_a_probe),
+        cmocka_unit_test(what_a_probe_asks_for),       cmocka_unit_test(sizes_follow_the_path),
+        cmocka_unit_test(pings_go_on_until_an_answer), cmocka_unit_test(loss_that_depends_on_the_size),
+        cmocka_unit_test(loss_of_large_sizes),         cmocka_unit_test(drops_of_hosts),
+        cmocka_unit_test(a_receiver_limits_the_rate),  cmocka_unit_test(servers_that_end_a_probe),
     };
     return cmocka_run_group_tests(tests, measure_all, NULL);
 }

@@ -208,7 +208,8 @@ static void ports_and_their_addresses(void **state)
     host.attr.vendor_id = 0xFFFFFF; /* in software */
     host.port[0].active_width = 1;
     host.port[0].active_speed = 1;
-    host.attr.max_srq = host.attr.device_cap_flags = 0;
+    host.attr.max_srq = 0;
+    host.attr.device_cap_flags = 0;
     look(2);
     assert_string_equal(listed.devices[0].features, "mr");
     assert_string_equal(listed.devices[0].late_packets, verbs_protection_name(VERBS_PROTECT_MR));

@@ -73,6 +73,10 @@ static struct {
     uint64_t bound_address, bound_bytes; /* of the last window */
     uint32_t unread;                     /* completions in queues that were destroyed */
     lh_time now, now_step;
+    struct ibv_async_event events[8]; /* that are read, one after the other */
+    uint32_t event_count, events_read, events_acknowledged;
+    int bind_error;                 /* of the next binds */
+    enum ibv_wc_status bind_status; /* that they end with */
 } fake;
 
 static struct ibv_device fake_device = {.name = "fake0"};
@@ -178,8 +182,17 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void 
 
 int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 {
-    (void)context, (void)event;
-    return -1;
+    (void)context;
+    if (fake.events_read == fake.event_count)
+        return -1;
+    *event = fake.events[fake.events_read++];
+    return 0;
+}
+
+void ibv_ack_async_event(struct ibv_async_event *event)
+{
+    (void)event;
+    fake.events_acknowledged++;
 }
 
 struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
@@ -308,10 +321,12 @@ static int fake_dealloc_mw(struct ibv_mw *window)
 /* Another key for each bind: 256 of a window. */
 static int fake_bind_mw(struct ibv_qp *qp, struct ibv_mw *window, struct ibv_mw_bind *bind)
 {
+    if (fake.bind_error)
+        return fake.bind_error;
     window->rkey = (window->rkey & ~0xFFu) | ((window->rkey + 1) & 0xFFu);
     fake.bound_address = bind->bind_info.addr;
     fake.bound_bytes = bind->bind_info.length;
-    fake_complete(qp->send_cq, (struct ibv_wc){.wr_id = bind->wr_id});
+    fake_complete(qp->send_cq, (struct ibv_wc){.wr_id = bind->wr_id, .status = fake.bind_status});
     return 0;
 }
 

@@ -321,6 +321,126 @@ static void test_what_was_read_since(void **state)
     fake_end(endpoint);
 }
 
+/* The caller gets the reason, and the queue pair that binds goes on: the slots that are bound are closed
+ * through it. */
+static void test_a_window_that_cannot_be_bound(void **state)
+{
+    (void)state;
+    struct fabric_endpoint_attr attr = fake_attr();
+    struct verbs_region *region;
+    struct fabric_slot_key key;
+    fake_begin(VERBS_PROTECT_WINDOW);
+    struct verbs_endpoint *endpoint = fake_open(&attr);
+    assert_int_equal(verbs_memory_add(&fabric.memory, memory, sizeof memory, &region), 0);
+    struct fabric_slot slot = slot_of(region, 4000, 0);
+    struct ibv_qp *binder = endpoint->binder.qp;
+    assert_int_equal(binder->state, IBV_QPS_RTS);
+    fake.bind_error = ENOSPC;
+    expect_error(verbs_slot_bind(&endpoint->base, 0, &slot, &key), -LH_EDEVICE,
+                 "the device cannot bind a memory window: No space left on device");
+    fake.bind_error = 0;
+    fake.bind_status = IBV_WC_MW_BIND_ERR;
+    binder->state = IBV_QPS_ERR; /* as a device does */
+    expect_error(verbs_slot_bind(&endpoint->base, 0, &slot, &key), -LH_EDEVICE,
+                 "the device refuses to bind a memory window: ");
+    assert_int_equal(binder->state, IBV_QPS_RTS);
+    fake.bind_status = IBV_WC_SUCCESS;
+    assert_int_equal(verbs_slot_bind(&endpoint->base, 0, &slot, &key), 0);
+    verbs_slot_unbind(&endpoint->base, 0);
+    fake_end(endpoint);
+}
+
+/* ---- what the device tells --------------------------------------------------------------------------- */
+
+static struct verbs_endpoint *after(struct ibv_async_event event)
+{
+    struct fabric_endpoint_attr attr = fake_attr();
+    fake_begin(VERBS_PROTECT_MR);
+    struct verbs_endpoint *endpoint = fake_open(&attr);
+    fake_connect(endpoint);
+    switch (event.event_type) {
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+        event.element.qp = endpoint->channels[1]->qp[0];
+        break;
+    case IBV_EVENT_CQ_ERR:
+        event.element.cq = endpoint->control.cqs.recv.cq;
+        break;
+    case IBV_EVENT_SRQ_ERR:
+        event.element.srq = endpoint->channels[0]->srq;
+        break;
+    default:
+        break;
+    }
+    fake.events[fake.event_count++] = event;
+    verbs_read_events(&fabric);
+    assert_int_equal(fake.events_read, 1);
+    assert_int_equal(fake.events_acknowledged, 1);
+    return endpoint;
+}
+
+static void test_events_that_end_it(void **state)
+{
+    (void)state;
+    static const struct {
+        enum ibv_event_type type;
+        const char *words;
+    } cases[] = {
+        {IBV_EVENT_DEVICE_FATAL, "device fake0 is gone ("},
+        {IBV_EVENT_PORT_ERR, "port 1 of device fake0 went down ("},
+        {IBV_EVENT_QP_FATAL, " of device fake0 failed ("},
+        {IBV_EVENT_QP_REQ_ERR, "queue pair "},
+        {IBV_EVENT_QP_ACCESS_ERR, "queue pair "},
+        {IBV_EVENT_CQ_ERR, "a completion queue of device fake0 failed ("},
+        {IBV_EVENT_SRQ_ERR, "a receive queue of device fake0 failed ("},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct ibv_async_event event = {.event_type = cases[i].type};
+        if (cases[i].type == IBV_EVENT_PORT_ERR)
+            event.element.port_num = 1;
+        struct verbs_endpoint *endpoint = after(event);
+        expect_error(verbs_endpoint_check(endpoint), -LH_EDEVICE, cases[i].words);
+        expect_error(verbs_endpoint_check(endpoint), -LH_EDEVICE, cases[i].words); /* and it stays */
+        assert_int_equal(endpoint->control.qp->state, IBV_QPS_ERR);
+        fake_end(endpoint);
+    }
+}
+
+static void test_events_that_do_not_matter(void **state)
+{
+    (void)state;
+    static const enum ibv_event_type types[] = {IBV_EVENT_PORT_ERR, IBV_EVENT_PORT_ACTIVE,
+                                                IBV_EVENT_GID_CHANGE, IBV_EVENT_LID_CHANGE};
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        /* Of another port. */
+        struct verbs_endpoint *endpoint =
+            after((struct ibv_async_event){.event_type = types[i], .element.port_num = 2});
+        assert_int_equal(verbs_endpoint_check(endpoint), 0);
+        assert_int_equal(endpoint->control.qp->state, IBV_QPS_RTS);
+        fake_end(endpoint);
+    }
+}
+
+/* The first reason stays, for all endpoints of the device. */
+static void test_the_first_event_counts(void **state)
+{
+    (void)state;
+    struct fabric_endpoint_attr attr = fake_attr();
+    fake_begin(VERBS_PROTECT_MR);
+    struct verbs_endpoint *endpoint = fake_open(&attr), *other = fake_open(&attr);
+    struct fabric_endpoint *none;
+    fake.events[fake.event_count++] = (struct ibv_async_event){.event_type = IBV_EVENT_DEVICE_FATAL};
+    fake.events[fake.event_count++] =
+        (struct ibv_async_event){.event_type = IBV_EVENT_PORT_ERR, .element.port_num = 1};
+    verbs_read_events(&fabric);
+    expect_error(verbs_endpoint_check(endpoint), -LH_EDEVICE, "device fake0 is gone (");
+    expect_error(verbs_endpoint_check(other), -LH_EDEVICE, "device fake0 is gone (");
+    expect_error(verbs_endpoint_create(&fabric.base, &attr, &none), -LH_EDEVICE, "device fake0 is gone (");
+    verbs_endpoint_destroy(&other->base);
+    fake_end(endpoint);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -335,6 +455,10 @@ int main(void)
         cmocka_unit_test(test_a_window_of_each_slot),
         cmocka_unit_test(test_what_came_for_an_earlier_receive),
         cmocka_unit_test(test_what_was_read_since),
+        cmocka_unit_test(test_a_window_that_cannot_be_bound),
+        cmocka_unit_test(test_events_that_end_it),
+        cmocka_unit_test(test_events_that_do_not_matter),
+        cmocka_unit_test(test_the_first_event_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -305,12 +305,68 @@ static void a_punch_needs_a_peer(void **state)
     sim_world_destroy(world);
 }
 
+/* ---- messages in one datagram ------------------------------------------------------------------------- */
+
+#define MESSAGES 6u
+
+/* Sends them at once; returns how many datagrams that took. */
+static uint64_t send_messages(struct sdr_pair *pair)
+{
+    uint64_t before = sdr_pair_stats(pair, SDR_PAIR_TX).tx_control;
+    struct sdr_qp *to = pair->ends[SDR_PAIR_RX].qp;
+    for (uint32_t i = 0; i < MESSAGES; i++) {
+        uint8_t data[20];
+        memset(data, (int)i + 1, sizeof data);
+        assert_int_equal(lh_sdr_message_send(pair->ends[SDR_PAIR_TX].qp, data, 10 + i), 0);
+    }
+    sdr_pair_run(pair, 0);
+    uint64_t sent = sdr_pair_stats(pair, SDR_PAIR_TX).tx_control - before;
+    sdr_pair_run(pair, LH_NS_PER_MS);
+    for (uint32_t i = 0; i < MESSAGES; i++) {
+        uint8_t data[LH_SDR_MESSAGE_MAX] = {0};
+        size_t bytes = 0;
+        assert_int_equal(lh_sdr_message_recv(to, data, &bytes), 0);
+        assert_int_equal(bytes, 10 + i);
+        for (uint32_t k = 0; k < sizeof data; k++)
+            assert_int_equal(data[k], k < bytes ? i + 1 : 0);
+    }
+    assert_int_equal(sdr_pair_stats(pair, SDR_PAIR_RX).rx_inbox_overflow, 0);
+    assert_int_equal(sdr_pair_stats(pair, SDR_PAIR_RX).bad_control, 0);
+    return sent;
+}
+
+/* Where datagrams cost a system call, and the peer has said that it can read several from one. */
+static void messages_share_a_datagram(void **state)
+{
+    (void)state;
+    for (int both = 0; both < 2; both++) {
+        struct sdr_pair pair;
+        struct fabric_ops ops[2];
+        const struct fabric_ops *real[2];
+        sdr_pair_open(&pair, &(struct sdr_pair_options){.seed = 5});
+        for (uint32_t i = 0; i < 2; i++) {
+            struct fabric *fabric = pair.ends[i].qp->endpoint->fabric;
+            real[i] = fabric->ops;
+            ops[i] = *fabric->ops;
+            ops[i].bundles_control = i == SDR_PAIR_TX || both;
+            fabric->ops = &ops[i];
+        }
+        sdr_pair_run(&pair, 10 * LH_NS_PER_MS);
+        assert_int_equal(pair.ends[SDR_PAIR_RX].qp->bundles, true);
+        assert_int_equal(pair.ends[SDR_PAIR_TX].qp->bundles, both);
+        assert_int_equal(send_messages(&pair), both ? 1 : MESSAGES);
+        for (uint32_t i = 0; i < 2; i++)
+            pair.ends[i].qp->endpoint->fabric->ops = real[i];
+        sdr_pair_close(&pair);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_device_that_is_gone),          cmocka_unit_test(a_device_that_is_full),
         cmocka_unit_test(a_fabric_that_registers_memory), cmocka_unit_test(a_fabric_that_paces_and_punches),
-        cmocka_unit_test(a_punch_needs_a_peer),
+        cmocka_unit_test(a_punch_needs_a_peer),           cmocka_unit_test(messages_share_a_datagram),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,8 +21,13 @@
 #include "support/hadamard_reference.h"
 #include "support/sanitized.h"
 
+/* Fewer, and shorter, tensors: test_hadamard_few.c, and builds that are slow. */
+#ifndef FEW
+#define FEW SANITIZED
+#endif
+
 /* Of tensors of random shapes; the tile of the default block and stride is longer. */
-#define COUNT_MAX ((size_t)(SANITIZED ? 1 : 3) << 13)
+#define COUNT_MAX ((size_t)(FEW ? 1 : 3) << 13)
 #define TILE_MAX  ((size_t)2048 * 2048)
 /* Around what is written, to see what should not be. */
 #define MARGIN 64u
@@ -162,7 +167,7 @@ static void every_shape(struct lh_prng *prng)
     for (unsigned t = 0; t < 3; t++) {
         const uint32_t block_max = types[t] == LH_HADAMARD_F32 ? 4096 : LH_HADAMARD_HALF_BLOCK_MAX;
         for (uint32_t block = 1; block <= block_max; block *= 2)
-            for (uint32_t stride = 1; stride <= block; stride *= SANITIZED ? 4 : 2) {
+            for (uint32_t stride = 1; stride <= block; stride *= FEW ? 4 : 2) {
                 struct lh_hadamard hadamard = {
                     .type = types[t], .block = block, .stride = stride, .seed = lh_prng_next(prng)};
                 size_t tile = (size_t)block * stride;
@@ -182,11 +187,11 @@ static void test_every_shape(void **state)
 static void whole_tiles(struct lh_prng *prng)
 {
     for (unsigned t = 0; t < 3; t++)
-        for (uint32_t block = 64; block <= (SANITIZED ? 256 : 2048); block *= 2)
+        for (uint32_t block = 64; block <= (FEW ? 256 : 2048); block *= 2)
             for (uint32_t stride = block; stride >= block / 64; stride /= 4) {
                 struct lh_hadamard hadamard = {
                     .type = types[t], .block = block, .stride = stride, .seed = lh_prng_next(prng)};
-                if ((size_t)block * stride <= TILE_MAX / (SANITIZED ? 64 : 8) || (block == 1024 && t == 0))
+                if ((size_t)block * stride <= TILE_MAX / (FEW ? 64 : 8) || (block == 1024 && t == 0))
                     check_shape(&hadamard, (size_t)block * stride, prng);
             }
 }
@@ -200,7 +205,7 @@ static void test_whole_tiles(void **state)
 /* Blocks that are combined of parts. */
 static void long_blocks(struct lh_prng *prng)
 {
-    for (uint32_t block = 8192; block <= (SANITIZED ? 1u << 14 : 1u << 19); block *= SANITIZED ? 2 : 8) {
+    for (uint32_t block = 8192; block <= (FEW ? 1u << 14 : 1u << 19); block *= FEW ? 2 : 8) {
         struct lh_hadamard hadamard = {LH_HADAMARD_F32, LH_HADAMARD_REFUSE, block, 1, 5, NULL};
         check_shape(&hadamard, block + block / 2 + 5, prng);
         hadamard.stride = 4;
@@ -217,7 +222,7 @@ static void test_long_blocks(void **state)
 static void every_tail(struct lh_prng *prng)
 {
     for (unsigned t = 0; t < 3; t++)
-        for (size_t count = 0; count <= 700; count += SANITIZED ? 13 : 1) {
+        for (size_t count = 0; count <= 700; count += FEW ? 13 : 1) {
             struct lh_hadamard hadamard = {.type = types[t], .block = 64, .stride = 4, .seed = count};
             check_shape(&hadamard, count, prng);
         }
@@ -277,7 +282,7 @@ static void test_threads(void **state)
             LH_HADAMARD_BF16, LH_HADAMARD_REFUSE, 512, 1u << (3 * threads), 2, NULL};
         struct lh_encoder *encoder;
         assert_int_equal(lh_encoder_create(threads, NULL, &encoder), 0);
-        const size_t count = (SANITIZED ? 600000 : 1200000) + threads;
+        const size_t count = (FEW ? 600000 : 1200000) + threads;
         struct tensor tensor;
         tensor_create(&tensor, LH_HADAMARD_BF16, count, &prng);
         for (unsigned in_place = 0; in_place < 2; in_place++) {
@@ -398,7 +403,7 @@ static void nearly_too_large(struct lh_prng *prng)
 {
     static const double large[] = {3e38, 3e38, 60000};
     for (unsigned t = 0; t < 3; t++)
-        for (uint32_t block = 1; block <= (t == 0 ? 1u << (SANITIZED ? 13 : 17) : 2048u); block *= 2)
+        for (uint32_t block = 1; block <= (t == 0 ? 1u << (FEW ? 13 : 17) : 2048u); block *= 2)
             for (unsigned spread = 0; spread < 2; spread++) {
                 struct lh_hadamard hadamard = {
                     .type = types[t], .block = block, .stride = block < 8 ? 1 : 8, .seed = block};

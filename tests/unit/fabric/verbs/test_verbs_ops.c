@@ -358,12 +358,36 @@ static void memory_is_registered(void **state)
     end();
 }
 
+/* ---- waiting ------------------------------------------------------------------------------------------ */
+
+static void what_is_waited_for(void **state)
+{
+    (void)state;
+    const struct fabric_endpoint_attr attr = fake_attr();
+    int fds[FABRIC_POLL_FDS_MAX] = {0};
+    fake_begin(VERBS_PROTECT_MR);
+    fake_pd.context = &fake_context;
+    fake_context.async_fd = 12345;
+    struct verbs_endpoint *endpoint = fake_open(&attr);
+    for (uint32_t channel = 0; channel < 2; channel++) {
+        assert_int_equal(fabric_verbs_ops.poll_fds(&endpoint->base, channel, fds), 2);
+        assert_int_equal(fds[0], endpoint->channels[channel]->cqs.recv.events->fd);
+        assert_int_equal(fds[1], endpoint->channels[channel]->cqs.send.events->fd);
+    }
+    assert_int_equal(fabric_verbs_ops.poll_fds(&endpoint->base, FABRIC_CONTROL, fds), 2);
+    assert_int_equal(fds[0], endpoint->control.cqs.recv.events->fd);
+    assert_int_equal(fds[1], 12345); /* the device's events */
+    fake_context.async_fd = 0;
+    fake_end(endpoint);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_host_without_devices),   cmocka_unit_test(ports_and_their_addresses),
         cmocka_unit_test(devices_that_do_not_open), cmocka_unit_test(devices_are_opened),
         cmocka_unit_test(why_none_is_opened),       cmocka_unit_test(memory_is_registered),
+        cmocka_unit_test(what_is_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -151,8 +151,8 @@ void early_end_send(struct lh_request *request);
 /* Receives of a connection end with what has come of their messages, whose tags `ends` chooses: their entries
  * are in the queue on return. Not those of which nothing was announced yet. */
 void early_end_receives(struct lh_connection *connection, deadline_ends *ends, const void *context);
-/* Whether the peer has received all that was sent, as far as it came: a send with a deadline ends when all of
- * it has left. */
+/* Whether the peer has received all that was sent, as far as it came: a send with a deadline ends when all
+ * of it has left. */
 bool sends_are_over(struct lh_connection *connection);
 /* Decodes what waits for a coder: the peer knows that it has arrived, and may close. Entries are in the queue
  * on return. */

@@ -108,6 +108,8 @@ static void has_ended(struct sdr_pair *pair, uint32_t end, const char *words)
                                   .address = (uint64_t)(uintptr_t)pair->ends[end].arena};
     struct sdr_recv_handle *handle;
     for (int i = 0; i < 2; i++) {
+        assert_int_equal(lh_sdr_error(pair->ends[end].qp), -LH_EDEVICE);
+        assert_string_equal(lh_last_error(), "fake0: the port is down");
         assert_int_equal(sdr_recv_post(pair->ends[end].qp, &receive, &handle), SDR_ERROR);
         assert_non_null(strstr(lh_last_error(), words));
         uint32_t calls = altered.calls;
@@ -361,12 +363,112 @@ static void messages_share_a_datagram(void **state)
     }
 }
 
+/* ---- what the layer above asks ------------------------------------------------------------------------ */
+
+static bool takes_pieces(struct fabric_endpoint *endpoint)
+{
+    (void)endpoint;
+    return true;
+}
+
+static uint64_t releases(struct fabric_endpoint *endpoint, uint32_t channel)
+{
+    (void)endpoint, (void)channel;
+    return 0;
+}
+
+static void counts_drops(struct fabric_endpoint *endpoint)
+{
+    altered.calls++;
+    altered.pointer = endpoint;
+}
+
+/* Pieces are shorter than the MTU, and not too short; the fabric must not send from what was given back. */
+static void whether_packets_may_come_in_pieces(void **state)
+{
+    (void)state;
+    for (uint32_t mtu = 256; mtu <= 1024; mtu *= 2) {
+        struct sdr_pair pair;
+        sdr_pair_open(&pair,
+                      &(struct sdr_pair_options){.seed = 6, .mtu_bytes = mtu, .chunk_bytes = 4 * mtu});
+        struct sdr_qp *qp = pair.ends[0].qp;
+        alter(qp->endpoint->fabric);
+        altered.ops.takes_pieces = NULL;
+        assert_false(sdr_qp_can_take_pieces(qp));
+        altered.ops.takes_pieces = takes_pieces;
+        altered.ops.released = NULL;
+        assert_int_equal(sdr_qp_can_take_pieces(qp), mtu > 256);
+        altered.ops.released = releases;
+        assert_false(sdr_qp_can_take_pieces(qp));
+        assert_int_equal(sdr_qp_packet_bytes(qp), mtu);
+        restore();
+        sdr_pair_close(&pair);
+    }
+}
+
+static void which_probes_came(void **state)
+{
+    (void)state;
+    struct sdr_pair pair;
+    sdr_pair_open(&pair, &(struct sdr_pair_options){.seed = 7});
+    struct sdr_qp *qp = pair.ends[0].qp;
+    assert_int_equal(sdr_qp_probed(qp, 0), 0);
+    qp->probed_ns[2] = 50;
+    assert_int_equal(sdr_qp_probed(qp, 0), 256);
+    qp->probed_ns[1] = 40;
+    assert_int_equal(sdr_qp_probed(qp, 40), 512); /* the largest */
+    assert_int_equal(sdr_qp_probed(qp, 41), 256); /* since then */
+    assert_int_equal(sdr_qp_probed(qp, 50), 256);
+    assert_int_equal(sdr_qp_probed(qp, 51), 0);
+    qp->probed_ns[0] = 60;
+    assert_int_equal(sdr_qp_probed(qp, 0), 1024);
+    sdr_pair_close(&pair);
+}
+
+static void what_arrived_is_counted(void **state)
+{
+    (void)state;
+    struct sdr_pair pair;
+    struct sdr_send_handle *send;
+    struct sdr_recv_handle *receive;
+    sdr_pair_open(&pair, &(struct sdr_pair_options){.seed = 8, .link.duplicate = 1});
+    struct sdr_qp *to = pair.ends[SDR_PAIR_RX].qp;
+    alter(to->endpoint->fabric);
+    altered.ops.count_drops = counts_drops;
+    assert_int_equal(sdr_pair_recv(&pair, 0, 3 * 1024, &receive), SDR_SUCCESS);
+    sdr_pair_run(&pair, LH_NS_PER_MS);
+    assert_false(sdr_qp_full_arrived(to));
+    assert_int_equal(sdr_pair_send(&pair, 0, 3 * 1024, 1, &send), SDR_SUCCESS);
+    sdr_pair_finish(&pair, send);
+    sdr_pair_run(&pair, LH_NS_PER_MS);
+    struct lh_stats stats = sdr_pair_stats(&pair, SDR_PAIR_RX);
+    assert_int_equal(altered.calls, 1);
+    assert_ptr_equal(altered.pointer, to->endpoint);
+    assert_int_equal(stats.rx_bytes, 2 * 3 * 1024);
+    assert_int_equal(stats.rx_duplicate_packets, 3);
+    assert_int_equal(sdr_qp_rx_packets(to), stats.rx_packets);
+    assert_int_equal(sdr_qp_rx_new_packets(to), stats.rx_packets - 3);
+    assert_int_equal(sdr_qp_rx_bytes(to), stats.rx_bytes);
+    assert_true(sdr_qp_full_arrived(to));
+    assert_false(sdr_qp_full_arrived(to)); /* since the last call */
+    assert_int_equal(lh_sdr_error(to), 0);
+    assert_int_equal(sdr_recv_complete(receive), SDR_SUCCESS);
+    restore();
+    sdr_pair_close(&pair);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_device_that_is_gone),          cmocka_unit_test(a_device_that_is_full),
-        cmocka_unit_test(a_fabric_that_registers_memory), cmocka_unit_test(a_fabric_that_paces_and_punches),
-        cmocka_unit_test(a_punch_needs_a_peer),           cmocka_unit_test(messages_share_a_datagram),
+        cmocka_unit_test(a_device_that_is_gone),
+        cmocka_unit_test(a_device_that_is_full),
+        cmocka_unit_test(a_fabric_that_registers_memory),
+        cmocka_unit_test(a_fabric_that_paces_and_punches),
+        cmocka_unit_test(a_punch_needs_a_peer),
+        cmocka_unit_test(messages_share_a_datagram),
+        cmocka_unit_test(whether_packets_may_come_in_pieces),
+        cmocka_unit_test(which_probes_came),
+        cmocka_unit_test(what_arrived_is_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -108,12 +108,42 @@ static void nothing_is_exposed(void **state)
     assert_false(exchange_waits(&side));
 }
 
+/* A question begins anew when the one before is answered, and not before: the interval is by how often it was
+ * sent. */
+static void questions_begin_anew(void **state)
+{
+    (void)state;
+    struct exchange side = {0};
+    struct onesided_exchange asks, answer = {.flags = ONESIDED_ANSWERS, .operations = 1};
+    exchange_open(&side, 0);
+    assert_true(take(&side, 1, 0, &asks));
+    side.announced = true;
+    assert_false(exchange_waits(&side));
+    exchange_ask(&side, 7);
+    assert_int_equal(side.sent, 0);
+    assert_false(take(&side, 1, 6, &asks));
+    assert_true(take(&side, 1, 7, &asks));
+    exchange_ask(&side, 8); /* it is asking */
+    assert_int_equal(side.sent, 1);
+    assert_false(take(&side, 1, 6 + INTERVAL, &asks));
+    assert_true(take(&side, 1, 7 + INTERVAL, &asks));
+    assert_int_equal(side.sent, 2);
+    assert_int_equal(give(&side, &answer, 1), EXCHANGE_EMPTY);
+    exchange_ask(&side, 500);
+    assert_int_equal(side.sent, 0);
+    assert_true(take(&side, 1, 500, &asks));
+    exchange_open(&side, 510);
+    assert_int_equal(side.sent, 0);
+    assert_true(take(&side, 1, 510, &asks));
+}
+
 static int run_exchange(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_learn),
         cmocka_unit_test(sent_again_after_the_interval),
         cmocka_unit_test(nothing_is_exposed),
+        cmocka_unit_test(questions_begin_anew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -325,6 +325,8 @@ static void what_a_probe_asks_for(void **state)
               (const uint32_t[]){256, 1024, 1472}); /* the defaults, and the largest that passes */
     assert_int_equal(result.rtt_samples, 17);
     assert_true(result.rtt_max_ns < 60 * LH_NS_PER_S);
+    assert_in_range(result.rtt_mean_ns, result.rtt_min_ns, result.rtt_max_ns);
+    assert_in_range(result.rtt_jitter_ns, 0, result.rtt_max_ns - result.rtt_min_ns);
     lh_time drain_ns = 30 * LH_NS_PER_MS + result.rtt_ns / 2 + 2 * (result.rtt_max_ns - result.rtt_min_ns);
     /* Trains of the largest packets, 80 ms: 600 us each, then 150. Then two trials of each size. */
     assert_int_equal(player.rounds, 2 + 2 * 3);
@@ -401,6 +403,7 @@ static void loss_that_depends_on_the_size(void **state)
     assert_near(result.sizes[2].trial_high, 25.0 / PACKETS, 1e-9);
     assert_int_equal(result.sent, 8 * PACKETS);
     assert_int_equal(result.received, 8 * PACKETS - 45);
+    assert_near(result.sizes[0].reorder, 0, 1e-9);
     assert_near(result.sizes[1].reorder, 12.0 / (2 * PACKETS), 1e-9);
     assert_near(result.reorder, 12.0 / (8 * PACKETS - 45), 1e-9);
     assert_near(result.reorder_extent_mean, 1.5, 1e-9);

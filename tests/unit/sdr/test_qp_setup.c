@@ -190,6 +190,23 @@ static void a_sender_and_a_receiver(void **state)
     assert_int_equal(lh_sdr_qp_connect(sender.qp, info), 0);
     get_info(&sender, info);
     assert_int_equal(lh_sdr_qp_connect(receiver.qp, info), 0);
+    struct sdr_recv_wr receive = {.max_length = 65536};
+    struct sdr_send_wr send = {.opcode = SDR_WR_WRITE_WITH_IMM};
+    struct sdr_recv_handle *received;
+    struct sdr_send_handle *sent;
+    assert_int_equal(sdr_recv_post(sender.qp, &receive, &received), SDR_ERROR);
+    assert_string_equal(lh_last_error(), "QP was created without recv_enable");
+    assert_int_equal(sdr_send_post(receiver.qp, &send, &sent), SDR_ERROR);
+    assert_string_equal(lh_last_error(), "QP was created without send_enable");
+    assert_int_equal(sdr_send_post(sender.qp, &send, &sent), SDR_RETRY); /* nothing is received yet */
+    assert_int_equal(sdr_send_post(third.qp, &send, &sent), SDR_ERROR);
+    assert_string_equal(lh_last_error(), "QP is not connected yet");
+    receive.max_length++;
+    assert_int_equal(sdr_recv_post(receiver.qp, &receive, &received), SDR_ERROR);
+    assert_string_equal(lh_last_error(),
+                        "receive of 65537 bytes: exceeds the message size limit of this QP, 65536");
+    assert_int_equal(sdr_recv_complete(NULL), SDR_ERROR);
+    assert_string_equal(lh_last_error(), "no receive");
     close_side(&third);
     close_side(&receiver);
     close_side(&sender);
@@ -305,6 +322,29 @@ static void which_controller_is_preset(void **state)
     }
 }
 
+static void rates_are_bounded(void **state)
+{
+    (void)state;
+    const uint64_t most = UINT64_C(100000000000000);
+    const struct lh_context_attr attr = {.channels = 1, .workers = LH_SDR_NO_WORKERS};
+    struct sim_world *world = sim_world_create("setup", 1, NULL);
+    struct side side;
+    assert_int_equal(lh_sdr_context_create("sim:setup/0", &attr, &side.context), 0);
+    for (int maximum = 0; maximum < 2; maximum++) {
+        struct lh_qp_attr more = small;
+        uint64_t *rate = maximum ? &more.rate_max_bps : &more.rate_bps;
+        *rate = most + 1;
+        assert_int_equal(lh_sdr_qp_create(side.context, &usual, &more, &side.qp), -LH_EINVAL);
+        assert_string_equal(lh_last_error(), "rate of 100000000000001 bit/s: out of range (at most "
+                                             "100000000000000 = 100 Tbit/s, or 0 for none)");
+        *rate = most;
+        assert_int_equal(lh_sdr_qp_create(side.context, &usual, &more, &side.qp), 0);
+        assert_int_equal(sdr_qp_destroy(side.qp), SDR_SUCCESS);
+    }
+    assert_int_equal(sdr_context_destroy(side.context), SDR_SUCCESS);
+    sim_world_destroy(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -314,6 +354,7 @@ int main(void)
         cmocka_unit_test(damaged_information_is_refused),
         cmocka_unit_test(a_peer_is_told),
         cmocka_unit_test(which_controller_is_preset),
+        cmocka_unit_test(rates_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -224,12 +224,62 @@ static void test_everything_lost_ends(void **state)
     assert_true(got.rate_bps == 0);
 }
 
+static void on(struct rate_search *search, double delivered_bps, double loss, bool drops)
+{
+    const struct rate_outcome outcome = {.sent_bps = (double)search->offered_bps,
+                                         .delivered_bps = delivered_bps,
+                                         .loss = loss,
+                                         .endpoint_drops = drops};
+    rate_search_on_outcome(search, &outcome);
+}
+
+/* Less is tried, and less again, five times; then what came through counts. */
+static void test_confirmations(void **state)
+{
+    (void)state;
+    static const uint64_t offered[] = {38000000, 30400000, 24320000, 19456000, 15564800};
+    struct rate_search search;
+    rate_search_init(&search, 0);
+    on(&search, 20e6, 0, false);
+    assert_int_equal(search.offered_bps, 80000000);
+    on(&search, 40e6, 0.5, false);
+    assert_int_equal(search.offered_bps, 80000000); /* once more */
+    on(&search, 40e6, 0.5, false);
+    for (int i = 0; i < 5; i++) {
+        assert_false(search.done);
+        assert_in_range(search.offered_bps, offered[i] - 10, offered[i] + 10);
+        on(&search, 7e6 + i, 0.5, false);
+    }
+    assert_true(search.done);
+    assert_int_equal(search.limit, LH_PROBE_LIMIT_PATH);
+    assert_int_equal(search.rate_bps, 7000004);
+}
+
+/* What a receiver dropped needs no second try; a confirmation keeps to the cap, and to what can be sent. */
+static void test_bounds_of_a_confirmation(void **state)
+{
+    (void)state;
+    struct rate_search search;
+    rate_search_init(&search, 20000000);
+    on(&search, 30e6, 0, true);
+    assert_true(search.confirming);
+    assert_int_equal(search.offered_bps, 20000000);
+    on(&search, 10e6, 0, false);
+    assert_true(search.done);
+    assert_int_equal(search.limit, LH_PROBE_LIMIT_RECEIVER);
+    assert_int_equal(search.rate_bps, 10000000);
+    rate_search_init(&search, 0);
+    on(&search, 100, 0, true);
+    assert_int_equal(search.offered_bps, 1000);
+}
+
 static int run_rate_search(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_paths), cmocka_unit_test(test_hosts_that_are_the_limit),
-        cmocka_unit_test(test_asked), cmocka_unit_test(test_pauses_of_a_host),
-        cmocka_unit_test(test_burst), cmocka_unit_test(test_everything_lost_ends),
+        cmocka_unit_test(test_paths),         cmocka_unit_test(test_hosts_that_are_the_limit),
+        cmocka_unit_test(test_asked),         cmocka_unit_test(test_pauses_of_a_host),
+        cmocka_unit_test(test_burst),         cmocka_unit_test(test_everything_lost_ends),
+        cmocka_unit_test(test_confirmations), cmocka_unit_test(test_bounds_of_a_confirmation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,6 +21,7 @@
 #include "sdr/qp.h"
 #include "sdr/sdr_driver.h"
 #include "sdr/sdr_state.h"
+#include "wire/control_messages.h"
 
 #define BYTES 20000u
 
@@ -457,6 +458,42 @@ static void what_arrived_is_counted(void **state)
     sdr_pair_close(&pair);
 }
 
+/* What each CLOSE says. */
+static int control_send_reads(struct fabric_endpoint *endpoint, const struct fabric_datagram *datagrams,
+                              uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct control_message message;
+        assert_int_equal(control_decode(datagrams[i].data, datagrams[i].bytes, &message), 0);
+        if (message.header.type != CONTROL_CLOSE)
+            continue;
+        altered.calls++;
+        altered.number = message.body.close_reason;
+    }
+    return altered.real->control_send(endpoint, datagrams, count);
+}
+
+/* The first reason stays; the peer's QP has ended. */
+static void a_goodbye_with_a_reason(void **state)
+{
+    (void)state;
+    struct sdr_pair pair;
+    sdr_pair_open(&pair, &(struct sdr_pair_options){.seed = 9});
+    sdr_pair_run(&pair, LH_NS_PER_MS);
+    alter(pair.ends[0].qp->endpoint->fabric);
+    altered.ops.control_send = control_send_reads;
+    assert_int_equal(lh_sdr_error(pair.ends[1].qp), 0);
+    assert_int_equal(lh_sdr_goodbye(pair.ends[0].qp, LH_EPROTOCOL), 0);
+    assert_int_equal(lh_sdr_goodbye(pair.ends[0].qp, LH_ECLOSED), 0);
+    sdr_pair_run(&pair, LH_NS_PER_MS);
+    assert_true(altered.calls > 0);
+    assert_int_equal(altered.number, LH_EPROTOCOL);
+    assert_int_equal(lh_sdr_error(pair.ends[1].qp), -LH_ECLOSED);
+    assert_int_equal(lh_sdr_goodbye(pair.ends[1].qp, LH_ECLOSED), -LH_ECLOSED);
+    restore();
+    sdr_pair_close(&pair);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -469,6 +506,7 @@ int main(void)
         cmocka_unit_test(whether_packets_may_come_in_pieces),
         cmocka_unit_test(which_probes_came),
         cmocka_unit_test(what_arrived_is_counted),
+        cmocka_unit_test(a_goodbye_with_a_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,8 +102,10 @@ static uint32_t arrive(const struct fabric_write *write)
     if (verdict > RX_PIECE)
         return 0;
     memcpy(place, write->payload, write->bytes);
+    uint64_t before = table.attr.stats->rx_pieces;
     if (verdict == RX_PIECE)
         bytes = rx_on_piece(&table, &packet, channel);
+    assert_int_equal(table.attr.stats->rx_pieces, before + (verdict == RX_PIECE));
     if (bytes > 0)
         received[0] |= (uint64_t)1 << index;
     return bytes;

@@ -330,6 +330,7 @@ static void memory_is_registered(void **state)
     static uint8_t bytes[3][64];
     struct fabric *opened;
     const struct fabric_attr attr = {.address = ""};
+    static const uint32_t numbers[] = {1, 0x100, 0x203}; /* in one list */
     uint32_t lkey[3];
     void *handle[3], *none;
     char words[128];
@@ -337,7 +338,7 @@ static void memory_is_registered(void **state)
     assert_int_equal(fabric_verbs_ops.open(&attr, &opened), 0);
     struct verbs_memory *memory = &((struct verbs_fabric *)opened)->memory;
     for (uint32_t i = 0; i < 3; i++) {
-        fake.next_key = 256 * i; /* in one list */
+        fake.next_key = numbers[i] - 1;
         assert_int_equal(opened->ops->memory_register(opened, bytes[i], 64, &lkey[i], &handle[i]), 0);
     }
     for (uint32_t i = 0; i < 3; i++)
@@ -351,7 +352,7 @@ static void memory_is_registered(void **state)
     static const uint32_t order[] = {1, 0, 2};
     for (uint32_t i = 0; i < 3; i++) {
         opened->ops->memory_deregister(opened, handle[order[i]]);
-        assert_null(verbs_memory_find(memory, 256 * order[i] + 1));
+        assert_null(verbs_memory_find(memory, numbers[order[i]]));
         assert_int_equal(fake.objects, 2 - i);
     }
     opened->ops->close(opened);

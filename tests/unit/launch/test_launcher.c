@@ -57,6 +57,9 @@ static void sizes(void **state)
     assert_int_equal(host[7], 'x');
     assert_false(host_list_first("node[12-13]", host, 6));
     assert_false(host_list_first("a", host, 1));
+    assert_true(host_list_first("a,b", host, 2)); /* the shortest */
+    assert_string_equal(host, "a");
+    assert_false(host_list_first(",b", host, 2));
 }
 
 static int run_host_list(void)

@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "message/completion_queue.h"
 #include "support/connection_pair.h"
 
 /* Far beyond what any of these takes. */
@@ -185,6 +186,28 @@ static void what_a_connection_tells(void **state)
     }
 }
 
+/* Sends are over when the peer has received them, or the connection has ended. */
+static void sends_that_are_over(void **state)
+{
+    (void)state;
+    struct connection_pair pair;
+    struct lh_attr attr;
+    uint8_t in[2] = {0}, out = 6;
+    connection_pair_attr(&attr);
+    connection_pair_open(&pair, "over", 1, "delay=1ms", &attr, NULL);
+    connection_pair_run(&pair, 10 * LH_NS_PER_MS);
+    assert_true(sends_are_over(pair.ends[0]));
+    struct lh_request *receive = connection_pair_recv(&pair, 1, in, 1);
+    struct lh_request *send = connection_pair_send(&pair, 0, &out, 1);
+    assert_false(sends_are_over(pair.ends[0]));
+    assert_true(sends_are_over(pair.ends[1]));
+    connection_pair_finish(&pair, receive);
+    connection_pair_finish(&pair, send);
+    connection_pair_run(&pair, 10 * LH_NS_PER_MS);
+    assert_true(sends_are_over(pair.ends[0]));
+    connection_pair_close(&pair);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -192,6 +215,7 @@ int main(void)
         cmocka_unit_test(a_connection_that_ends),
         cmocka_unit_test(without_workers_no_thread_can_wait),
         cmocka_unit_test(what_a_connection_tells),
+        cmocka_unit_test(sends_that_are_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

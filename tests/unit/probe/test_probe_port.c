@@ -97,11 +97,46 @@ static void packets_that_the_kernel_refuses(void **state)
     probe_port_close(&port);
 }
 
+/* What the kernel does not take yet stays, and is offered again soon. */
+static void a_socket_that_is_full(void **state)
+{
+    (void)state;
+    const struct port_packet small = packet_of(PROBE_HEADER_BYTES);
+    uint8_t got[PROBE_HEADER_BYTES];
+    uint32_t sent = 0, read = 0;
+    int ends[2];
+    open_port("none");
+    close(port.fds[0]);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends), 0);
+    port.fds[0] = ends[0];
+    assert_int_equal(probe_port_pump(&port, 7), LH_TIME_NEVER); /* nothing waits */
+    lh_time next_ns;
+    do { /* until the socket is full: it holds some packets only */
+        assert_true(probe_port_send(&port, &small, 7));
+        next_ns = probe_port_pump(&port, 7);
+        sent++;
+    } while (probe_port_is_empty(&port) && sent < 100000);
+    assert_int_equal(next_ns, 7 + RETRY_NS);
+    while (!probe_port_is_empty(&port)) {
+        assert_int_equal(recv(ends[1], got, sizeof got, MSG_DONTWAIT), sizeof got);
+        read++;
+        next_ns = probe_port_pump(&port, 8);
+    }
+    assert_int_equal(next_ns, LH_TIME_NEVER);
+    while (recv(ends[1], got, sizeof got, MSG_DONTWAIT) == sizeof got)
+        read++;
+    assert_int_equal(read, sent);
+    assert_int_equal(port.send_error, 0);
+    close(ends[1]);
+    probe_port_close(&port);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(when_a_packet_is_taken),
         cmocka_unit_test(packets_that_the_kernel_refuses),
+        cmocka_unit_test(a_socket_that_is_full),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -131,12 +131,34 @@ static void a_socket_that_is_full(void **state)
     probe_port_close(&port);
 }
 
+/* A packet ends the wait, and only the other descriptor is told of. */
+static void what_ends_a_wait(void **state)
+{
+    (void)state;
+    int ends[2], other[2];
+    open_port("none");
+    close(port.fds[0]);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends), 0);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, other), 0);
+    port.fds[0] = ends[0];
+    assert_false(probe_port_wait(&port, other[0], 0)); /* that moment is over */
+    assert_int_equal(send(ends[1], "x", 1, 0), 1);
+    assert_false(probe_port_wait(&port, other[0], tcp_deadline(PATIENCE_NS)));
+    assert_int_equal(send(other[1], "x", 1, 0), 1);
+    assert_true(probe_port_wait(&port, other[0], tcp_deadline(PATIENCE_NS)));
+    for (int i = 0; i < 2; i++)
+        close(other[i]);
+    close(ends[1]);
+    probe_port_close(&port);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(when_a_packet_is_taken),
         cmocka_unit_test(packets_that_the_kernel_refuses),
         cmocka_unit_test(a_socket_that_is_full),
+        cmocka_unit_test(what_ends_a_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,7 +32,6 @@ from torch._C._distributed_c10d import PrefixStore
 
 from longhaul._native import Canceled, LonghaulError, check, failure, ffi, lib, nanoseconds, sliced, text
 from longhaul._torch_bounded import BoundedHook, BoundedStep, reliability_of
-from longhaul._torch_hierarchical import Hierarchical, names_of_all
 from longhaul._torch_messages import Messages
 from longhaul._torch_works import (
     Exchange,
@@ -47,16 +46,7 @@ from longhaul._torch_works import (
 )
 from longhaul.group import Group
 
-__all__ = [
-    "BoundedHook",
-    "BoundedStep",
-    "Hierarchical",
-    "Options",
-    "ProcessGroupLonghaul",
-    "bounded_hook",
-    "hierarchical",
-    "register",
-]
+__all__ = ["BoundedHook", "BoundedStep", "Options", "ProcessGroupLonghaul", "bounded_hook", "register"]
 
 Tensors = Sequence[torch.Tensor]
 
@@ -911,27 +901,6 @@ def bounded_hook(
     else:
         chosen = dataclasses.replace(chosen, attr_across={**(chosen.attr_across or {}), **bounded})
     return BoundedHook(dist.new_group(ranks, backend="longhaul", pg_options=chosen))
-
-
-def hierarchical(
-    intra: str = "gloo", inter: str = "longhaul", site: str | None = None, options: Options | None = None
-) -> Hierarchical:
-    """Makes all-reduces that keep the backend inside each site, and take another across sites.
-
-        dist.init_process_group("nccl")
-        sites = longhaul.torch.hierarchical(intra="nccl")   # all ranks call it
-        model.register_comm_hook(None, sites)               # DistributedDataParallel
-        sites.all_reduce(tensor)                            # in place
-
-    intra, inter: backends of torch, with a group each. site: the name of this rank's; None: LONGHAUL_SITE.
-    options: of the groups across sites, if inter is "longhaul". Across sites, each rank sends its share of a
-    tensor once. A group of the backend "longhaul" whose ranks have sites needs none of this: its own
-    schedules are hierarchical. ValueError: a rank has no site, or options for another backend.
-    """
-    if options is not None and inter != "longhaul":
-        raise ValueError(f'options: not those of the backend "{inter}" (leave them out)')
-    names = names_of_all(site if site is not None else os.environ.get("LONGHAUL_SITE", ""))
-    return Hierarchical(names, intra, inter, options)
 
 
 def register() -> None:

@@ -36,48 +36,7 @@ def train(model, rank, steps, batch=16, rate=0.1):
     return losses
 
 
-def in_sites(rank, size, port, names):
-    """Reductions of gloo inside sites and of longhaul across them equal those of gloo alone."""
-    enter(rank, size, port, "gloo")
-    sites = longhaul.torch.hierarchical("gloo", site=names[rank])
-    assert sorted(sum(sites.sites, [])) == list(range(size)), sites.sites
-    generator = torch.Generator().manual_seed(rank)
-    kinds = dist.ReduceOp.RedOpType
-    for count in (1, 7, 1000):
-        for kind in (kinds.SUM, kinds.PRODUCT, kinds.MIN, kinds.MAX):
-            given = torch.randint(-9, 9, (count,), generator=generator).double()
-            wanted = given.clone()
-            sites.all_reduce(given, kind)
-            dist.all_reduce(wanted, kind)
-            assert torch.equal(given, wanted), (count, kind, given, wanted)
-    given = torch.full((2, 3), float(rank))
-    sites.all_reduce(given, dist.ReduceOp.AVG)
-    assert torch.equal(given, torch.full((2, 3), (size - 1) / 2)), given
-    flags = torch.tensor([1 << rank, 1])
-    sites.all_reduce(flags, dist.ReduceOp.BOR)
-    assert flags.tolist() == [(1 << size) - 1, 1], flags
-    for wrong, op, what in (
-        (torch.ones(4, 4).t()[1:], kinds.SUM, "not contiguous"),
-        (torch.ones(4), kinds.PREMUL_SUM, "not supported"),
-    ):
-        try:
-            sites.all_reduce(wrong, op)
-            raise AssertionError(f"accepted: {what}")
-        except ValueError as error:
-            assert what in str(error), error
-    for arguments, what in (
-        ({"inter": "gloo", "options": longhaul.torch.Options()}, "backend \"gloo\""),
-        ({"site": "a" if rank else ""}, "rank 0 has no site"),
-    ):
-        try:
-            longhaul.torch.hierarchical("gloo", **arguments)
-            raise AssertionError(f"accepted: {what}")
-        except ValueError as error:
-            assert what in str(error), error
-    dist.destroy_process_group()
-
-
-def training(rank, size, port, backend, steps, names=None):
+def training(rank, size, port, backend, steps):
     """Losses of a small model with batch normalization, whose gradients need two buckets."""
     enter(rank, size, port, backend)
     torch.manual_seed(1)
@@ -86,8 +45,6 @@ def training(rank, size, port, backend, steps, names=None):
         torch.nn.ReLU(), torch.nn.Linear(1000, 2),
     )  # fmt: skip
     model = torch.nn.parallel.DistributedDataParallel(model, bucket_cap_mb=1)
-    if names:
-        model.register_comm_hook(None, longhaul.torch.hierarchical("gloo", site=names[rank]))
     losses = train(model, rank, steps, rate=0.05)
     digest = torch.cat([p.detach().reshape(-1) for p in model.parameters()])
     everyone = [torch.zeros_like(digest) for _ in range(size)]
@@ -330,15 +287,6 @@ class Training(unittest.TestCase):
         for one, other in zip(ranks.run(training, 2, "longhaul", 60), ranks.run(training, 2, "gloo", 60)):
             self.assertTrue(all(abs(a - b) < 1e-4 for a, b in zip(one, other)), (one, other))
             self.assertLess(one[-1], one[0])
-
-    def test_sites_of_equal_and_of_other_sizes(self):
-        ranks.run(in_sites, 4, "abab")
-        ranks.run(in_sites, 3, "aab")
-
-    def test_training_in_sites_is_that_of_gloo(self):
-        wanted = ranks.run(training, 4, "gloo", 30)
-        for one, other in zip(ranks.run(training, 4, "gloo", 30, "aabb"), wanted):
-            self.assertTrue(all(abs(a - b) < 1e-4 for a, b in zip(one, other)), (one, other))
 
     def test_sharded_training_is_that_of_gloo(self):
         wanted = ranks.run(sharded, 2, "gloo", 30)

@@ -65,9 +65,9 @@ LH_API void lh_group_attr_init(struct lh_group_attr *attr);
 /* Connects all ranks with each other, and returns when every pair has a path. -LH_EINVAL; -LH_ETIMEDOUT: a
  * rank, named in the message, is missing; the errors of the exchange and of lh_attach(). */
 LH_API int lh_group_create(const struct lh_group_attr *attr, struct lh_group **group);
-/* Cancels pending collectives, waits until the peers have received all messages or have failed, and frees the
- * group. The last group that uses the connections closes them. NULL is allowed. -LH_ESTATE, without effect:
- * collectives are not freed. */
+/* Cancels pending collectives, waits until the peers have received all messages or have failed, but no longer
+ * than peer_timeout_ns, and frees the group. The last group that uses the connections closes them. NULL is
+ * allowed. -LH_ESTATE, without effect: collectives are not freed. */
 LH_API int lh_group_destroy(struct lh_group *group);
 
 LH_API uint32_t lh_group_rank(const struct lh_group *group);

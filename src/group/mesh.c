@@ -218,6 +218,16 @@ static void deliver_late_signature(struct lh_group *group, uint32_t rank, const 
     announce(group, message->tag.operation, &notice);
 }
 
+/* A lane has ended. A rank that leaves knows that all it sent has arrived, but some of that may wait to be
+ * taken, or decoded in another lane: take_entries() sees to it. */
+static void on_lane_ended(struct mesh *mesh, struct link *link, int error)
+{
+    if (error == -LH_ECLOSED)
+        link->leaving = true;
+    else
+        on_link_failed(mesh, link, error, true);
+}
+
 /* What the connections to a rank end with. */
 static bool ends_link(int error)
 {
@@ -231,8 +241,13 @@ static void fail_call(struct lh_collective *op, int error, uint32_t rank)
         mesh_abort(op, error, rank, lh_last_error());
         return;
     }
+    struct link *link = member_link(op->members, rank);
+    if (error == -LH_ECLOSED && !link->error) {
+        on_lane_ended(op->group->mesh, link, error);
+        return;
+    }
     const struct notice notice = notice_of(op, rank, error);
-    on_link_failed(op->group->mesh, member_link(op->members, rank), error, true);
+    on_link_failed(op->group->mesh, link, error, true);
     mesh_abort(op, error, rank, notice.text);
 }
 
@@ -492,16 +507,6 @@ static void on_message(struct mesh *mesh, struct message *message)
         keep_early(mesh, message);
     else if (message->tag.kind == TAG_SIGNATURE)
         deliver_early(mesh, message->link, message->tag.group, message->tag.operation);
-}
-
-/* A lane has ended. A rank that leaves knows that all it sent has arrived, but some of that may wait to be
- * decoded, in another lane. */
-static void on_lane_ended(struct mesh *mesh, struct link *link, int error)
-{
-    if (error == -LH_ECLOSED)
-        link->leaving = true;
-    else
-        on_link_failed(mesh, link, error, true);
 }
 
 static void on_received(struct mesh *mesh, const struct lh_completion *entry)

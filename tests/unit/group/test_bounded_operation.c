@@ -186,7 +186,10 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
+    static const struct notice over = {.error = -LH_ECANCELED, .rank = LH_NO_RANK, .text = "over"};
     (void)state;
+    if (f.op && f.op->state == OP_RUNNING)
+        op_fail(f.op, now_ns, &over); /* frees what has arrived */
     if (f.op)
         op_destroy(f.op);
     if (f.context.work)

@@ -560,6 +560,8 @@ static void test_control_messages_wait(void **state)
     acknowledge(4);
     assert_null(link.backlog);
     expect_sent(MAX + 4, MAX + 4, LANE_SMALL);
+    for (uint32_t i = 5; i < sends; i++)
+        acknowledge(i);
     end_link(&link);
 }
 

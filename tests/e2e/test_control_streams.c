@@ -30,6 +30,7 @@
 #include "launch/control_connection.h"
 #include "launch/handshake.h"
 #include "launch/tcp.h"
+#include "support/loopback_engine.h"
 
 #define PATIENCE (60 * LH_NS_PER_S) /* only a hang reaches it */
 #define MANY     40u
@@ -42,18 +43,6 @@ static void must(int code, const char *what)
 {
     if (code != 0)
         fail_msg("%s: %d, %s", what, code, lh_last_error());
-}
-
-static struct lh_engine *create(uint32_t workers)
-{
-    struct lh_engine_attr attr;
-    struct lh_engine *engine;
-    lh_engine_attr_init(&attr);
-    attr.device = "udp:127.0.0.1";
-    attr.channels = 1;
-    attr.workers = workers;
-    must(lh_engine_create(&attr, &engine), "lh_engine_create");
-    return engine;
 }
 
 static struct lh_attr attr_on(struct lh_engine *engine)
@@ -153,8 +142,8 @@ static void test_one_for_all(void **state)
     (void)state;
     struct host host;
     struct meeting meetings[MANY];
-    struct lh_engine *clients = create(1);
-    listen_on(&host, create(1));
+    struct lh_engine *clients = loopback_engine(1, 1);
+    listen_on(&host, loopback_engine(1, 1));
     for (uint32_t i = 0; i < MANY; i++) {
         meetings[i] = (struct meeting){.host = &host, .engine = clients};
         meet(&meetings[i]);
@@ -191,8 +180,8 @@ static void test_the_last_one_closes_it(void **state)
 {
     (void)state;
     struct host host;
-    struct lh_engine *clients = create(1);
-    listen_on(&host, create(1));
+    struct lh_engine *clients = loopback_engine(1, 1);
+    listen_on(&host, loopback_engine(1, 1));
     struct meeting before = {.host = &host, .engine = clients};
     meet(&before);
     for (uint32_t i = 0; i < 30; i++) {
@@ -217,7 +206,7 @@ static void test_without_an_engine(void **state)
     (void)state;
     struct host host;
     struct meeting meetings[3];
-    listen_on(&host, create(1));
+    listen_on(&host, loopback_engine(1, 1));
     for (uint32_t i = 0; i < 3; i++) {
         meetings[i] = (struct meeting){.host = &host};
         meet(&meetings[i]);
@@ -229,7 +218,7 @@ static void test_without_an_engine(void **state)
             lh_close(meetings[i].ends[end]);
     lh_listener_close(host.listener);
     must(lh_engine_destroy(host.engine), "lh_engine_destroy");
-    struct lh_engine *clients = create(1);
+    struct lh_engine *clients = loopback_engine(1, 1);
     listen_on(&host, NULL);
     for (uint32_t i = 0; i < 3; i++) {
         meetings[i] = (struct meeting){.host = &host, .engine = clients};
@@ -267,8 +256,8 @@ static void test_progress_of_the_caller(void **state)
     (void)state;
     struct host host;
     struct meeting meetings[4];
-    struct lh_engine *clients = create(LH_NO_WORKERS);
-    listen_on(&host, create(LH_NO_WORKERS));
+    struct lh_engine *clients = loopback_engine(1, LH_NO_WORKERS);
+    listen_on(&host, loopback_engine(1, LH_NO_WORKERS));
     for (uint32_t i = 0; i < 4; i++) {
         meetings[i] = (struct meeting){.host = &host, .engine = clients};
         meet(&meetings[i]);
@@ -316,9 +305,9 @@ static void test_many_at_once(void **state)
 {
     (void)state;
     struct host host;
-    struct lh_engine *clients = create(1);
+    struct lh_engine *clients = loopback_engine(1, 1);
     pthread_t threads[THREADS];
-    listen_on(&host, create(1));
+    listen_on(&host, loopback_engine(1, 1));
     struct meeting meeting = {.host = &host, .engine = clients};
     for (uint32_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, connects_and_closes, &meeting), 0);
@@ -341,9 +330,9 @@ static void test_connections_outlive_the_listener(void **state)
 {
     (void)state;
     struct host host;
-    struct lh_engine *clients = create(1);
+    struct lh_engine *clients = loopback_engine(1, 1);
     struct lh_connection *refused;
-    listen_on(&host, create(1));
+    listen_on(&host, loopback_engine(1, 1));
     struct meeting meeting = {.host = &host, .engine = clients};
     meet(&meeting);
     lh_listener_close(host.listener);
@@ -364,8 +353,8 @@ static void test_another_listener(void **state)
 {
     (void)state;
     struct host host;
-    struct lh_engine *clients = create(1);
-    listen_on(&host, create(1));
+    struct lh_engine *clients = loopback_engine(1, 1);
+    listen_on(&host, loopback_engine(1, 1));
     struct meeting meetings[4];
     for (uint32_t i = 0; i < 4; i++) {
         meetings[i] = (struct meeting){.host = &host, .engine = clients};
@@ -461,8 +450,8 @@ struct relayed {
 static void begin_relayed(struct relayed *relayed)
 {
     uint16_t port;
-    relayed->clients = create(1);
-    listen_on(&relayed->host, create(1));
+    relayed->clients = loopback_engine(1, 1);
+    listen_on(&relayed->host, loopback_engine(1, 1));
     relayed->relay = (struct relay){.host = &relayed->host};
     must(tcp_listen("127.0.0.1:0", &relayed->relay.listener, &port), "tcp_listen");
     assert_int_equal(pthread_create(&relayed->thread, NULL, relays, &relayed->relay), 0);
@@ -586,13 +575,13 @@ static void test_places_are_shared(void **state)
 {
     (void)state;
     struct host host;
-    struct lh_engine *clients = create(1);
+    struct lh_engine *clients = loopback_engine(1, 1);
     struct control_stream *streams[CONTROL_OPENING_MAX];
     int fds[HOUSE - CONTROL_OPENING_MAX + 1];
     uint8_t body[HANDSHAKE_BODY_MAX];
     int wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     uint32_t alone = sizeof fds / sizeof fds[0] - 1;
-    listen_on(&host, create(1));
+    listen_on(&host, loopback_engine(1, 1));
     struct meeting meeting = {.host = &host, .engine = clients};
     meet(&meeting);
     for (uint32_t i = 0; i < alone; i++)
@@ -619,7 +608,7 @@ static void test_places_are_shared(void **state)
 static void be_killed(int commands)
 {
     struct lh_connection *connection;
-    struct lh_attr attr = attr_on(create(1));
+    struct lh_attr attr = attr_on(loopback_engine(1, 1));
     char where[32];
     if (read(commands, where, sizeof where) <= 0)
         _exit(1);
@@ -646,7 +635,7 @@ static void test_a_process_that_dies(void **state)
     close(ends[0]);
     struct host host;
     struct lh_connection *accepted[8];
-    listen_on(&host, create(1));
+    listen_on(&host, loopback_engine(1, 1));
     assert_int_equal(write(ends[1], host.where, sizeof host.where), sizeof host.where);
     for (uint32_t i = 0; i < 8; i++)
         must(lh_accept(host.listener, PATIENCE, &accepted[i]), "lh_accept");

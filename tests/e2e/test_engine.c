@@ -25,6 +25,7 @@
 
 #include <cmocka.h>
 
+#include "support/loopback_engine.h"
 #define DEVICE   "udp:127.0.0.1"
 #define THREADS  4u
 #define LIVES    6u /* connections of each thread, one after the other */
@@ -47,18 +48,6 @@ static bool fine(int code, const char *what)
     fprintf(stderr, "%s: %d, %s\n", what, code, lh_last_error());
     atomic_fetch_add(&wrong, 1);
     return false;
-}
-
-static struct lh_engine *create(uint32_t channels, uint32_t workers)
-{
-    struct lh_engine_attr attr;
-    struct lh_engine *engine;
-    lh_engine_attr_init(&attr);
-    attr.device = DEVICE;
-    attr.channels = channels;
-    attr.workers = workers;
-    must(lh_engine_create(&attr, &engine), "lh_engine_create");
-    return engine;
 }
 
 /* An engine with a listener, and where that is. */
@@ -155,7 +144,7 @@ static void test_threads_connect_and_close(void **state)
     (void)state;
     struct host host;
     pthread_t threads[2 * THREADS];
-    listen_on(&host, create(2, 2));
+    listen_on(&host, loopback_engine(2, 2));
     for (uint32_t i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_create(&threads[2 * i], NULL, accepts, &host), 0);
         assert_int_equal(pthread_create(&threads[2 * i + 1], NULL, connects, &host), 0);
@@ -228,7 +217,7 @@ static void test_progress_of_the_caller(void **state)
 {
     (void)state;
     struct host host;
-    struct driver driver = {.engine = create(1, LH_NO_WORKERS)};
+    struct driver driver = {.engine = loopback_engine(1, LH_NO_WORKERS)};
     pthread_t threads[2];
     listen_on(&host, driver.engine);
     struct lh_attr attr = attr_on(driver.engine);
@@ -293,7 +282,7 @@ static void test_all_at_once(void **state)
     attr.device = DEVICE;
     attr.rate_bps = UINT64_C(2000000000);
     must(lh_engine_create(&attr, &other), "lh_engine_create");
-    listen_on(&host, create(1, 1));
+    listen_on(&host, loopback_engine(1, 1));
     for (uint32_t i = 0; i < PEERS; i++) {
         struct lh_attr own = attr_on(other);
         ends[0][i] = connect_to(&host, &own);
@@ -317,8 +306,8 @@ static void test_each_client_proposes_its_link_and_channels(void **state)
     static const char *const links[] = {"rtt=40ms", "rtt=4ms", NULL};
     struct host host;
     struct lh_connection *ends[3][2];
-    struct lh_engine *clients = create(2, 2);
-    listen_on(&host, create(2, 1));
+    struct lh_engine *clients = loopback_engine(2, 2);
+    listen_on(&host, loopback_engine(2, 1));
     for (uint32_t i = 0; i < 3; i++) {
         struct lh_attr attr = attr_on(clients), agreed;
         struct lh_path_view path;
@@ -498,7 +487,7 @@ static void test_a_killed_peer_takes_nothing_with_it(void **state)
     struct lh_request *request;
     struct lh_result result;
     uint8_t *buffer = malloc(MESSAGE);
-    listen_on(&host, create(1, 1));
+    listen_on(&host, loopback_engine(1, 1));
     struct lh_attr attr = attr_on(host.engine);
     struct lh_connection *ends[2];
     ends[0] = connect_to(&host, &attr);
@@ -579,7 +568,7 @@ static void test_a_child_leaves_its_parent_s_alone(void **state)
 {
     (void)state;
     struct host host;
-    listen_on(&host, create(1, 1));
+    listen_on(&host, loopback_engine(1, 1));
     struct lh_attr attr = attr_on(host.engine);
     struct lh_connection *connection = connect_to(&host, &attr);
     struct lh_completion_queue *queue;

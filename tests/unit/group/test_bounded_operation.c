@@ -21,6 +21,7 @@
 #include "collective/schedules.h"
 #include "group/group_operation.h"
 #include "sdr/sdr_state.h"
+#include "support/op_request.h"
 
 #define RANKS    3u
 #define RANK     1u
@@ -198,22 +199,10 @@ static int tear_down(void **state)
     return 0;
 }
 
-static struct op_request request_of(enum collective collective, enum lh_type type, size_t count)
-{
-    return (struct op_request){.collective = collective,
-                               .in = f.in,
-                               .out = f.out,
-                               .count = count,
-                               .type = type,
-                               .reduces = collective == COLLECTIVE_ALLREDUCE,
-                               .needs_in = true,
-                               .needs_out = true};
-}
-
 static struct lh_collective *begin(enum collective collective, const char *schedule)
 {
     uint32_t rank;
-    struct op_request request = request_of(collective, LH_U8, PART);
+    struct op_request request = op_request_of(collective, f.in, f.out, LH_U8, PART);
     if (collective == COLLECTIVE_BROADCAST)
         request.in = request.out;
     assert_int_equal(op_create(&f.context, &request, schedule_find(collective, schedule), &f.op), 0);
@@ -740,7 +729,7 @@ static float sum_in[RANKS * ELEMENTS], sum_out[RANKS * ELEMENTS];
 static void begin_sum(enum collective collective, const char *schedule, enum lh_reduction reduction)
 {
     uint32_t rank;
-    struct op_request request = request_of(collective, LH_F32, ELEMENTS);
+    struct op_request request = op_request_of(collective, f.in, f.out, LH_F32, ELEMENTS);
     for (uint32_t i = 0; i < RANKS * ELEMENTS; i++)
         sum_in[i] = (float)(i % 100 + 1);
     memset(sum_out, 0xee, sizeof sum_out);
@@ -830,7 +819,7 @@ static void test_sum_of_one(void **state)
 
 static void test_sum_that_is_too_large(void **state)
 {
-    struct op_request request = request_of(COLLECTIVE_ALLREDUCE, LH_F32, ELEMENTS);
+    struct op_request request = op_request_of(COLLECTIVE_ALLREDUCE, f.in, f.out, LH_F32, ELEMENTS);
     uint32_t rank = 7;
     (void)state;
     memset(sum_in, 0, sizeof sum_in);

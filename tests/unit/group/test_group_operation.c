@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "collective/schedules.h"
 #include "group/bounded_operation.h"
+#include "support/op_request.h"
 
 #define RANKS 3u
 #define RANK  1u
@@ -60,18 +61,6 @@ static int tear_down(void **state)
     return 0;
 }
 
-static struct op_request request_of(enum collective collective, enum lh_type type, size_t count)
-{
-    return (struct op_request){.collective = collective,
-                               .in = f.in,
-                               .out = f.out,
-                               .count = count,
-                               .type = type,
-                               .reduces = collective == COLLECTIVE_ALLREDUCE,
-                               .needs_in = true,
-                               .needs_out = true};
-}
-
 /* ---- which operations -------------------------------------------------------------------------------- */
 
 static void expect_refused(const struct op_request *request, const char *text)
@@ -91,12 +80,12 @@ static bool checked(const struct op_request *request)
 static void test_which_operations(void **state)
 {
     struct lh_collective_options options = {.struct_bytes = sizeof options, .reliable = true};
-    struct op_request request = request_of(COLLECTIVE_ALLREDUCE, LH_F32, 1025);
+    struct op_request request = op_request_of(COLLECTIVE_ALLREDUCE, f.in, f.out, LH_F32, 1025);
     (void)state;
     assert_true(checked(&request));
     for (enum lh_type type = 0; type < LH_TYPES; type++) {
         char text[200];
-        request = request_of(COLLECTIVE_ALLREDUCE, type, 8192);
+        request = op_request_of(COLLECTIVE_ALLREDUCE, f.in, f.out, type, 8192);
         if (type == LH_F32 || type == LH_F16 || type == LH_BF16) {
             assert_true(checked(&request));
             continue;
@@ -107,9 +96,9 @@ static void test_which_operations(void **state)
                  lh_type_name(type));
         expect_refused(&request, text);
     }
-    request = request_of(COLLECTIVE_ALLREDUCE, LH_F32, 1024);
+    request = op_request_of(COLLECTIVE_ALLREDUCE, f.in, f.out, LH_F32, 1024);
     assert_false(checked(&request)); /* so little is reliable */
-    request = request_of(COLLECTIVE_ALLREDUCE, LH_F32, 1025);
+    request = op_request_of(COLLECTIVE_ALLREDUCE, f.in, f.out, LH_F32, 1025);
     request.reduction = LH_MIN;
     expect_refused(&request, "allreduce: the reliability bounded supports sum and avg, not min (set "
                              "lh_collective_options.reliable)");
@@ -118,20 +107,20 @@ static void test_which_operations(void **state)
     options.reliable = false;
     request.reduction = LH_AVG;
     assert_true(checked(&request));
-    request = request_of(COLLECTIVE_BROADCAST, LH_I32, 8192);
+    request = op_request_of(COLLECTIVE_BROADCAST, f.in, f.out, LH_I32, 8192);
     assert_true(checked(&request));
-    request = request_of(COLLECTIVE_ALLGATHER, LH_I32, 8192);
+    request = op_request_of(COLLECTIVE_ALLGATHER, f.in, f.out, LH_I32, 8192);
     assert_true(checked(&request));
-    request = request_of(COLLECTIVE_REDUCE_SCATTER, LH_F16, 8192);
+    request = op_request_of(COLLECTIVE_REDUCE_SCATTER, f.in, f.out, LH_F16, 8192);
     assert_true(checked(&request));
-    request = request_of(COLLECTIVE_GATHER, LH_F32, 8192);
+    request = op_request_of(COLLECTIVE_GATHER, f.in, f.out, LH_F32, 8192);
     expect_refused(&request, "gather: unsupported with the reliability bounded (allreduce, reduce-scatter, "
                              "allgather, broadcast; else set lh_collective_options.reliable)");
     f.context.bounded[0] = false; /* all are in one site */
     assert_false(checked(&request));
     f.context.bounded[0] = true;
     f.context.bounded[1] = false;
-    request = request_of(COLLECTIVE_ALLGATHER, LH_I32, 8192);
+    request = op_request_of(COLLECTIVE_ALLGATHER, f.in, f.out, LH_I32, 8192);
     assert_true(checked(&request));
 }
 
@@ -140,7 +129,7 @@ static void test_which_operations(void **state)
 static struct lh_collective *create(enum collective collective, const char *schedule)
 {
     struct lh_collective *op;
-    const struct op_request request = request_of(collective, LH_U8, PART / RANKS);
+    const struct op_request request = op_request_of(collective, f.in, f.out, LH_U8, PART / RANKS);
     assert_int_equal(op_create(&f.context, &request, schedule_find(collective, schedule), &op), 0);
     return op;
 }
@@ -173,7 +162,7 @@ static void test_work_memory(void **state)
 static void test_order(void **state)
 {
     static const uint32_t sites[RANKS] = {0, 1, 0};
-    struct op_request request = request_of(COLLECTIVE_ALLGATHER, LH_U8, PART);
+    struct op_request request = op_request_of(COLLECTIVE_ALLGATHER, f.in, f.out, LH_U8, PART);
     struct lh_collective *op;
     (void)state;
     f.context.bounded[0] = f.context.bounded[1] = false;
@@ -196,7 +185,7 @@ static void test_order(void **state)
 
 static void test_refused_operations(void **state)
 {
-    struct op_request request = request_of(COLLECTIVE_ALLGATHER, LH_I64, PART);
+    struct op_request request = op_request_of(COLLECTIVE_ALLGATHER, f.in, f.out, LH_I64, PART);
     struct lh_collective_options options = {.struct_bytes = sizeof options, .block_bytes = 7};
     struct lh_collective *op = NULL;
     (void)state;

@@ -22,20 +22,9 @@
 
 #include <cmocka.h>
 
+#include "support/loopback_engine.h"
 /* Far beyond what any of these takes. */
 #define PATIENCE_NS (60 * LH_NS_PER_S)
-
-static struct lh_engine *engine_of(uint32_t workers)
-{
-    struct lh_engine_attr attr;
-    struct lh_engine *engine;
-    lh_engine_attr_init(&attr);
-    attr.device = "udp:127.0.0.1";
-    attr.channels = 1;
-    attr.workers = workers;
-    assert_int_equal(lh_engine_create(&attr, &engine), 0);
-    return engine;
-}
 
 static struct lh_attr attr_on(struct lh_engine *engine)
 {
@@ -140,7 +129,7 @@ static struct lh_listener *listen_on(struct lh_engine *engine)
 static void engines_share_a_tcp_connection(void **state)
 {
     (void)state;
-    struct lh_engine *clients = engine_of(1), *servers = engine_of(1);
+    struct lh_engine *clients = loopback_engine(1, 1), *servers = loopback_engine(1, 1);
     struct lh_listener *listener = listen_on(servers);
     struct meeting meetings[3];
     for (int i = 0; i < 3; i++) {
@@ -167,7 +156,7 @@ static void engines_share_a_tcp_connection(void **state)
 static void connections_of_their_own(void **state)
 {
     (void)state;
-    struct lh_engine *engine = engine_of(1);
+    struct lh_engine *engine = loopback_engine(1, 1);
     for (int with_engine = 0; with_engine < 2; with_engine++) {
         struct lh_listener *listener = listen_on(with_engine ? engine : NULL);
         struct meeting meetings[2];
@@ -187,7 +176,7 @@ static void connections_of_their_own(void **state)
 static void an_engine_without_workers(void **state)
 {
     (void)state;
-    struct lh_engine *clients = engine_of(1), *servers = engine_of(LH_NO_WORKERS);
+    struct lh_engine *clients = loopback_engine(1, 1), *servers = loopback_engine(1, LH_NO_WORKERS);
     struct lh_listener *listener = listen_on(servers);
     struct meeting meetings[3];
     for (int i = 0; i < 3; i++) {
@@ -208,7 +197,7 @@ static void a_stream_that_is_not_accepted(void **state)
 {
     (void)state;
     char words[64];
-    struct lh_engine *clients = engine_of(1), *servers = engine_of(1);
+    struct lh_engine *clients = loopback_engine(1, 1), *servers = loopback_engine(1, 1);
     struct lh_listener *listener = listen_on(servers);
     struct meeting first = meeting_of(clients, listener), second = first;
     meet(&first);
@@ -234,7 +223,7 @@ static void a_stream_that_is_not_accepted(void **state)
 static void a_listener_that_closes(void **state)
 {
     (void)state;
-    struct lh_engine *clients = engine_of(1), *servers = engine_of(1);
+    struct lh_engine *clients = loopback_engine(1, 1), *servers = loopback_engine(1, 1);
     struct lh_listener *listener = listen_on(servers);
     struct meeting first = meeting_of(clients, listener), second = first, third;
     char words[128];

@@ -22,6 +22,7 @@
 #include "base/error.h"
 #include "launch/control_connection.h"
 #include "launch/tcp.h"
+#include "support/loopback_engine.h"
 
 /* Far beyond what any of these takes. */
 #define PATIENCE_NS (60 * LH_NS_PER_S)
@@ -581,17 +582,6 @@ static void a_listener_that_leaves(void **state)
 
 /* ---- both sides, with a stream ----------------------------------------------------------------------- */
 
-static struct lh_engine *create_engine(void)
-{
-    struct lh_engine_attr engine_attr;
-    struct lh_engine *engine;
-    lh_engine_attr_init(&engine_attr);
-    engine_attr.device = "udp:127.0.0.1";
-    engine_attr.workers = LH_NO_WORKERS;
-    assert_int_equal(lh_engine_create(&engine_attr, &engine), 0);
-    return engine;
-}
-
 /* The stream that the other side opens comes out of its acceptor, with the progress of its engine. */
 static struct control_stream *take_stream(struct lh_engine *engine, struct control_acceptor *acceptor)
 {
@@ -613,8 +603,8 @@ static void a_second_connection_by_a_stream(void **state)
     struct two first, second;
     int ends[2], wake_fd = eventfd(0, EFD_NONBLOCK);
     struct control_acceptor *acceptor = control_acceptor_create(wake_fd);
-    ours.engine = create_engine();
-    theirs.engine = create_engine();
+    ours.engine = loopback_engine(1, LH_NO_WORKERS);
+    theirs.engine = loopback_engine(1, LH_NO_WORKERS);
     connect_ends(ends);
     rendezvous_accept(&first.server, ends[1], &theirs, &key, acceptor);
     assert_int_equal(rendezvous_connect(&first.client, ends[0], &ours, HANDSHAKE_VERSION, NULL, "x:1"), 0);
@@ -650,7 +640,7 @@ static void a_stream_without_an_answer(void **state)
     uint8_t blob[LH_BLOB_MAX];
     size_t bytes = sizeof blob;
     int ends[2];
-    own.engine = create_engine();
+    own.engine = loopback_engine(1, LH_NO_WORKERS);
     assert_int_equal(lh_open(&own, &first), 0);
     assert_int_equal(lh_blob(first, blob, &bytes), 0);
     assert_int_equal(lh_attach(first, blob, bytes), 0);

@@ -19,23 +19,13 @@
 #include <longhaul/engine.h>
 
 #include "launch/tcp.h"
-
-static struct lh_engine *create(void)
-{
-    struct lh_engine_attr attr;
-    struct lh_engine *engine;
-    lh_engine_attr_init(&attr);
-    attr.device = "udp:127.0.0.1";
-    attr.workers = LH_NO_WORKERS;
-    assert_int_equal(lh_engine_create(&attr, &engine), 0);
-    return engine;
-}
+#include "support/loopback_engine.h"
 
 /* An engine is of the process that made it: its threads are not in a child, which may have its own. */
 static void a_child_has_no_engine(void **state)
 {
     (void)state;
-    struct lh_engine *engine = create();
+    struct lh_engine *engine = loopback_engine(1, LH_NO_WORKERS);
     uint32_t forks = engine_forks();
     int status;
     assert_int_equal(engine_check_process(engine), 0);
@@ -43,7 +33,7 @@ static void a_child_has_no_engine(void **state)
     if (child == 0) {
         bool right = engine_is_inherited(engine) && engine_check_process(engine) == -LH_ESTATE &&
                      engine_forks() == forks + 1;
-        struct lh_engine *own = create();
+        struct lh_engine *own = loopback_engine(1, LH_NO_WORKERS);
         _exit(right && !engine_is_inherited(own) ? 0 : 1);
     }
     assert_int_equal(waitpid(child, &status, 0), child);

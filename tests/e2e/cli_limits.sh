@@ -59,6 +59,8 @@ limited loss 'loss or reordering (' "${lossy[@]}" --reliability sr-nack
 helps "$(advice)" "${lossy[@]}"
 
 say "a path that is remembered, and one that is not"
+# A remembered round trip agrees with a measured one up to twice of it, and a busy host may add to the latter:
+# 400 ms were remembered, 300 ms and 1 s are measured.
 # remembered ARGUMENT...: the rate with which a measurement started.
 remembered() {
     "$LONGHAUL" perf "$where" --size 64KiB --iterations 1 --congestion bbr --json "$work/paths.json" "$@" \
@@ -67,15 +69,15 @@ remembered() {
         "$work/paths.json"
 }
 put_path() {
-    printf '# paths of longhaul\n%s\n' "::1 ::1 $1 40000000 $(($(date +%s) - $2))" >"$work/paths"
+    printf '# paths of longhaul\n%s\n' "::1 ::1 $1 400000000 $(($(date +%s) - $2))" >"$work/paths"
 }
 file=$work/paths
 put_path 123000000 60
-[ "$(remembered --path-file "$file" --link rtt=40ms)" -eq 123000000 ] || fail "the rate was not remembered"
-[ "$(remembered --path-file none --link rtt=40ms)" -eq 0 ] || fail "'none' remembers"
-[ "$(remembered --path-file "$file" --link rtt=400ms)" -eq 0 ] || fail "another round trip is another path"
+[ "$(remembered --path-file "$file" --link rtt=300ms)" -eq 123000000 ] || fail "the rate was not remembered"
+[ "$(remembered --path-file none --link rtt=300ms)" -eq 0 ] || fail "'none' remembers"
+[ "$(remembered --path-file "$file" --link rtt=1s)" -eq 0 ] || fail "another round trip is another path"
 put_path 123000000 700000
-[ "$(remembered --path-file "$file" --link rtt=40ms)" -eq 0 ] || fail "a week is too old"
+[ "$(remembered --path-file "$file" --link rtt=300ms)" -eq 0 ] || fail "a week is too old"
 
 say "what was learned is in the file; a file that cannot be is no error"
 rm "$work/paths"
@@ -100,18 +102,18 @@ done
 [ "$(cat "$work/precious")" = precious ] && [ -L "$work/link" ] || fail "a file was replaced"
 mkdir -p "$work/foreign/longhaul"
 cp "$work/precious" "$work/foreign/longhaul/paths"
-[ "$(XDG_CACHE_HOME=$work/foreign remembered --link rtt=40ms)" -eq 0 ] || fail "a foreign file was believed"
+[ "$(XDG_CACHE_HOME=$work/foreign remembered --link rtt=300ms)" -eq 0 ] || fail "a foreign file was believed"
 cmp -s "$work/precious" "$work/foreign/longhaul/paths" || fail "a file in the cache folder was replaced"
 
 say "the user's cache folder is the default"
 put_path 123000000 60
 mkdir -p "$work/cache/longhaul"
 cp "$work/paths" "$work/cache/longhaul/paths"
-[ "$(XDG_CACHE_HOME=$work/cache remembered --link rtt=40ms)" -eq 123000000 ] ||
+[ "$(XDG_CACHE_HOME=$work/cache remembered --link rtt=300ms)" -eq 123000000 ] ||
     fail "not in XDG_CACHE_HOME"
 mkdir -p "$work/home/.cache"
 mv "$work/cache/longhaul" "$work/home/.cache/longhaul"
-[ "$(XDG_CACHE_HOME='' HOME=$work/home remembered --link rtt=40ms)" -eq 123000000 ] ||
+[ "$(XDG_CACHE_HOME='' HOME=$work/home remembered --link rtt=300ms)" -eq 123000000 ] ||
     fail "not in HOME"
 
 say "send ends with what limited it"

@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -60,6 +61,8 @@ struct meeting {
     uint32_t victim[RANKS];
     uint64_t calls[RANKS];             /* that each lives on */
     _Atomic uint64_t killed_ns[RANKS]; /* by victim */
+    _Atomic uint32_t ready[RANKS];     /* ranks that have the group in which the i-th victim dies */
+    _Atomic bool failed;               /* a rank has ended as it should not */
 };
 
 struct member {
@@ -154,6 +157,16 @@ static enum end go_on(struct lh_group **group, const int32_t *in, int32_t *out)
     return RIGHT;
 }
 
+/* A rank has its group, or its sum, before the others have theirs: a victim that died then would take the
+ * group from them, which is right and not what is tested. */
+static void await_others(struct meeting *meeting, uint32_t i, uint32_t ranks)
+{
+    const struct timespec pause = {.tv_nsec = 100 * 1000};
+    atomic_fetch_add(&meeting->ready[i], 1);
+    while (meeting->ready[i] < ranks && !meeting->failed)
+        nanosleep(&pause, NULL);
+}
+
 /* The i-th victim dies; at the victim this does not return. */
 static enum end lose(struct member *member, uint32_t i, struct lh_group **group, const int32_t *in,
                      int32_t *out)
@@ -161,6 +174,7 @@ static enum end lose(struct member *member, uint32_t i, struct lh_group **group,
     struct meeting *meeting = member->meeting;
     struct lh_collective_result result = {0};
     uint32_t victim = meeting->victim[i];
+    await_others(meeting, i, lh_group_size(*group));
     if (lh_group_rank(*group) == victim)
         arm(&meeting->killed_ns[i], meeting->calls[i]);
     int error = 0;
@@ -239,8 +253,12 @@ static void run_group(struct meeting *meeting)
         struct member member = {.meeting = meeting, .rank = r};
         children[r] = fork();
         assert_true(children[r] >= 0);
-        if (children[r] == 0)
-            _exit((int)member_run(&member));
+        if (children[r] == 0) {
+            enum end end = member_run(&member);
+            if (end != RIGHT)
+                meeting->failed = true;
+            _exit((int)end);
+        }
     }
     for (uint32_t r = 0; r < RANKS; r++) {
         int status = 0;

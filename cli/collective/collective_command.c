@@ -428,6 +428,14 @@ static int find_reduction(struct settings *settings)
     return cli_misused("--op %s: unknown reduction (%s)", settings->reduction, names);
 }
 
+static int check_bits(const struct cli_sweep *sweep)
+{
+    if (sweep->reduction < LH_BAND || sweep->type > LH_BF16)
+        return CLI_PROCEED;
+    return cli_misused("--op %s: bits of integers only (with --type i32, i64, u8, i8 or i16)",
+                       lh_reduction_name(sweep->reduction));
+}
+
 /* What may be incomplete. */
 static int check_partial(const struct settings *settings)
 {
@@ -516,6 +524,8 @@ static int check(struct settings *settings, const char *name)
     if (status == CLI_PROCEED)
         status = find_reduction(settings);
     if (status == CLI_PROCEED)
+        status = check_bits(sweep);
+    if (status == CLI_PROCEED)
         status = check_partial(settings);
     if (status == CLI_PROCEED)
         status = cli_group_check_schedule(name, sweep->schedule);
@@ -536,9 +546,10 @@ int cli_collective(int argc, char **argv)
         {"factor", "N", "factor between sizes (2)", &sweep->factor, CLI_COUNT, 'f', .min = 2, .max = 1024},
         {"schedule", "NAME", "schedule: ring, halving-doubling, ... (chosen by size and ranks)",
          &sweep->schedule, .kind = CLI_TEXT},
-        {"type", "TYPE", "type of elements: f32, f64, f16, bf16, i32, i64, u8 (f32)", &settings.type,
-         .kind = CLI_TEXT},
-        {"op", "NAME", "reduction: sum, prod, min, max, avg (sum)", &settings.reduction, .kind = CLI_TEXT},
+        {"type", "TYPE", "type of elements: f32, f64, f16, bf16, i32, i64, u8, i8, i16 (f32)",
+         &settings.type, .kind = CLI_TEXT},
+        {"op", "NAME", "reduction: sum, prod, min, max, avg, or of bits band, bor, bxor (sum)",
+         &settings.reduction, .kind = CLI_TEXT},
         {"root", "RANK", "root of reduce, broadcast, gather(v), scatter(v) (0)", &sweep->root,
          .kind = CLI_COUNT},
         {"iterations", "N", "measured operations of each size (20)", &sweep->iterations, .kind = CLI_COUNT,

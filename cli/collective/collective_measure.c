@@ -254,7 +254,7 @@ static int cli_call_start(const struct cli_call *c, struct lh_group *group, cons
 
 static bool is_float(enum lh_type type)
 {
-    return type <= LH_BF16;
+    return type <= LH_BF16; /* the integers come behind */
 }
 
 /* splitmix64 of rank and element. */
@@ -313,7 +313,10 @@ static uint64_t integer_element(const struct cli_call *call, uint32_t rank, size
         return random;
     if (call->type == LH_U8)
         return random % (256 / call->ranks);
-    return (uint64_t)((int64_t)(random % 2000001) - 1000000);
+    uint64_t size = call->type == LH_I8    ? 127 / call->ranks
+                    : call->type == LH_I16 ? 32767 / call->ranks
+                                           : 1000000;
+    return (uint64_t)((int64_t)(random % (2 * size + 1)) - (int64_t)size);
 }
 
 static void put_float(enum lh_type type, void *buffer, size_t index, double value)
@@ -347,27 +350,50 @@ static double get_float(enum lh_type type, const void *buffer, size_t index)
 
 static void put_integer(enum lh_type type, void *buffer, size_t index, uint64_t value)
 {
-    if (type == LH_U8)
+    switch (lh_type_bytes(type)) {
+    case 1:
         ((uint8_t *)buffer)[index] = (uint8_t)value;
-    else if (type == LH_I32)
+        break;
+    case 2:
+        ((uint16_t *)buffer)[index] = (uint16_t)value;
+        break;
+    case 4:
         ((uint32_t *)buffer)[index] = (uint32_t)value;
-    else
+        break;
+    default:
         ((uint64_t *)buffer)[index] = value;
+    }
 }
 
 /* As the type has it: u8 without, the others with a sign. */
 static int64_t truncated(enum lh_type type, uint64_t value)
 {
-    if (type == LH_U8)
+    switch (type) {
+    case LH_U8:
         return (uint8_t)value;
-    return type == LH_I32 ? (int32_t)(uint32_t)value : (int64_t)value;
+    case LH_I8:
+        return (int8_t)(uint8_t)value;
+    case LH_I16:
+        return (int16_t)(uint16_t)value;
+    case LH_I32:
+        return (int32_t)(uint32_t)value;
+    default:
+        return (int64_t)value;
+    }
 }
 
 static int64_t get_integer(enum lh_type type, const void *buffer, size_t index)
 {
-    if (type == LH_U8)
-        return ((const uint8_t *)buffer)[index];
-    return type == LH_I32 ? ((const int32_t *)buffer)[index] : ((const int64_t *)buffer)[index];
+    switch (lh_type_bytes(type)) {
+    case 1:
+        return truncated(type, ((const uint8_t *)buffer)[index]);
+    case 2:
+        return truncated(type, ((const uint16_t *)buffer)[index]);
+    case 4:
+        return truncated(type, ((const uint32_t *)buffer)[index]);
+    default:
+        return truncated(type, ((const uint64_t *)buffer)[index]);
+    }
 }
 
 static void put(const struct cli_call *call, void *buffer, size_t index, uint32_t rank)
@@ -431,13 +457,16 @@ static bool float_is_right(const struct cli_call *call, size_t index, double got
 
 static bool integer_is_right(const struct cli_call *call, size_t index, int64_t got)
 {
-    uint64_t sum = 0, product = 1;
+    uint64_t sum = 0, product = 1, all = UINT64_MAX, any = 0, odd = 0;
     int64_t minimum = INT64_MAX, maximum = INT64_MIN;
     for (uint32_t rank = 0; rank < call->ranks; rank++) {
         uint64_t x = integer_element(call, rank, index);
         int64_t value = truncated(call->type, x);
         sum += x;
         product *= x;
+        all &= x;
+        any |= x;
+        odd ^= x;
         minimum = value < minimum ? value : minimum;
         maximum = value > maximum ? value : maximum;
     }
@@ -450,8 +479,14 @@ static bool integer_is_right(const struct cli_call *call, size_t index, int64_t 
         return got == truncated(call->type, product);
     case LH_MIN:
         return got == minimum;
-    default:
+    case LH_MAX:
         return got == maximum;
+    case LH_BAND:
+        return got == truncated(call->type, all);
+    case LH_BOR:
+        return got == truncated(call->type, any);
+    default:
+        return got == truncated(call->type, odd);
     }
 }
 

@@ -46,10 +46,23 @@ enum lh_type {
     LH_I32 = 4,
     LH_I64 = 5,
     LH_U8 = 6,
+    LH_I8 = 7,
+    LH_I16 = 8,
     LH_TYPES
 };
-/* LH_AVG: the sum divided by the number of ranks; integers are rounded towards 0. */
-enum lh_reduction { LH_SUM = 0, LH_PROD = 1, LH_MIN = 2, LH_MAX = 3, LH_AVG = 4, LH_REDUCTIONS };
+/* LH_AVG: the sum divided by the number of ranks; integers are rounded towards 0. LH_BAND, LH_BOR, LH_BXOR:
+ * and, or, exclusive or of the bits of integers. */
+enum lh_reduction {
+    LH_SUM = 0,
+    LH_PROD = 1,
+    LH_MIN = 2,
+    LH_MAX = 3,
+    LH_AVG = 4,
+    LH_BAND = 5,
+    LH_BOR = 6,
+    LH_BXOR = 7,
+    LH_REDUCTIONS
+};
 
 /* Returns the bytes of an element; 0: no such type. */
 LH_API size_t lh_type_bytes(enum lh_type type);

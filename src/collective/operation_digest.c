@@ -78,11 +78,9 @@ void digests_compare(const uint8_t *digests, uint32_t ranks, uint32_t buffers, b
 
 _Static_assert((int)LH_F32 == ELEMENT_F32 && (int)LH_F64 == ELEMENT_F64 && (int)LH_F16 == ELEMENT_F16 &&
                    (int)LH_BF16 == ELEMENT_BF16 && (int)LH_I32 == ELEMENT_I32 &&
-                   (int)LH_I64 == ELEMENT_I64 && (int)LH_U8 == ELEMENT_U8 && (int)LH_TYPES == ELEMENT_COUNT,
+                   (int)LH_I64 == ELEMENT_I64 && (int)LH_U8 == ELEMENT_U8 && (int)LH_I8 == ELEMENT_I8 &&
+                   (int)LH_I16 == ELEMENT_I16 && (int)LH_TYPES == ELEMENT_COUNT,
                "types");
-_Static_assert((int)LH_SUM == REDUCE_SUM && (int)LH_PROD == REDUCE_PROD && (int)LH_MIN == REDUCE_MIN &&
-                   (int)LH_MAX == REDUCE_MAX && (int)LH_AVG == REDUCE_COUNT,
-               "reductions");
 
 size_t lh_type_bytes(enum lh_type type)
 {
@@ -96,8 +94,23 @@ const char *lh_type_name(enum lh_type type)
 
 const char *lh_reduction_name(enum lh_reduction reduction)
 {
-    static const char *const names[LH_REDUCTIONS] = {"sum", "prod", "min", "max", "avg"};
+    static const char *const names[LH_REDUCTIONS] = {"sum", "prod", "min", "max",
+                                                     "avg", "band", "bor", "bxor"};
     return (unsigned)reduction < LH_REDUCTIONS ? names[reduction] : NULL;
+}
+
+bool reduction_takes(enum lh_reduction reduction, enum lh_type type)
+{
+    return reduction < LH_BAND || type > LH_BF16;
+}
+
+enum reduce_operation reduction_operation(enum lh_reduction reduction)
+{
+    static const enum reduce_operation operations[LH_REDUCTIONS] = {
+        [LH_SUM] = REDUCE_SUM, [LH_PROD] = REDUCE_PROD, [LH_MIN] = REDUCE_MIN, [LH_MAX] = REDUCE_MAX,
+        [LH_AVG] = REDUCE_SUM, [LH_BAND] = REDUCE_BAND, [LH_BOR] = REDUCE_BOR, [LH_BXOR] = REDUCE_BXOR,
+    };
+    return operations[reduction];
 }
 
 const char *parts_collective_name(enum collective collective)

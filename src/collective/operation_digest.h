@@ -24,7 +24,12 @@ void digests_compare(const uint8_t *digests, uint32_t ranks, uint32_t buffers, b
 
 /* ---- names ----------------------------------------------------------------------------------------- */
 
-/* Types, reductions and schedules by name: the calls of longhaul/collective.h, and this one. */
+/* Types, reductions and schedules by name: the calls of longhaul/collective.h, and these. */
+
+/* Whether it is defined for the type; both are valid. */
+bool reduction_takes(enum lh_reduction reduction, enum lh_type type);
+/* What it does with two elements: LH_AVG adds, and divides at the end. */
+enum reduce_operation reduction_operation(enum lh_reduction reduction);
 
 /* What a call makes of a collective. Ranks send the number to each other. */
 enum call_form {

@@ -82,8 +82,13 @@ void reduce_elements(enum element_type type, enum reduce_operation operation, vo
                      const void *right, size_t count)
 {
     assert(type < ELEMENT_COUNT && operation < REDUCE_COUNT);
-    if (count > 0)
-        reduce_kernel_now()->reduce[type][operation](to, left, right, count);
+    if (count == 0)
+        return;
+    const struct reduce_kernel *kernel = reduce_kernel_now();
+    if (operation >= REDUCE_BAND)
+        kernel->bits[operation - REDUCE_BAND](to, left, right, count * element_bytes_of(type));
+    else
+        kernel->reduce[type][operation](to, left, right, count);
 }
 
 #define DIVIDE_INTEGERS(name, element)                                                                     \
@@ -99,16 +104,18 @@ void reduce_elements(enum element_type type, enum reduce_operation operation, vo
 DIVIDE_INTEGERS(divide_i32, int32_t)
 DIVIDE_INTEGERS(divide_i64, int64_t)
 DIVIDE_INTEGERS(divide_u8, uint8_t)
+DIVIDE_INTEGERS(divide_i8, int8_t)
+DIVIDE_INTEGERS(divide_i16, int16_t)
 
 void reduce_divide(enum element_type type, void *at, size_t count, uint32_t by)
 {
+    static void (*const integers[ELEMENT_COUNT])(void *at, size_t count, int64_t by) = {
+        [ELEMENT_I32] = divide_i32, [ELEMENT_I64] = divide_i64, [ELEMENT_U8] = divide_u8,
+        [ELEMENT_I8] = divide_i8,   [ELEMENT_I16] = divide_i16,
+    };
     assert(type < ELEMENT_COUNT && by > 0);
-    if (type == ELEMENT_I32)
-        divide_i32(at, count, by);
-    else if (type == ELEMENT_I64)
-        divide_i64(at, count, by);
-    else if (type == ELEMENT_U8)
-        divide_u8(at, count, by);
+    if (integers[type])
+        integers[type](at, count, by);
     else
         reduce_kernel_now()->divide[type](at, count, by);
 }

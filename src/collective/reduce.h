@@ -25,7 +25,9 @@
     X(BF16, bf16, 2)                                                                                       \
     X(I32, i32, 4)                                                                                         \
     X(I64, i64, 8)                                                                                         \
-    X(U8, u8, 1)
+    X(U8, u8, 1)                                                                                           \
+    X(I8, i8, 1)                                                                                           \
+    X(I16, i16, 2)
 
 enum element_type {
 #define ELEMENT_CONSTANT(constant, name, bytes) ELEMENT_##constant,
@@ -36,7 +38,16 @@ enum element_type {
 
 /* Integers wrap around. Of NaN and a number, the least and the greatest are NaN. 16-bit floats are computed
  * as F32 and rounded to the nearest, of two the even one. */
-enum reduce_operation { REDUCE_SUM, REDUCE_PROD, REDUCE_MIN, REDUCE_MAX, REDUCE_COUNT };
+enum reduce_operation {
+    REDUCE_SUM,
+    REDUCE_PROD,
+    REDUCE_MIN,
+    REDUCE_MAX,
+    REDUCE_BAND, /* from here on of bits: the type does not matter */
+    REDUCE_BOR,
+    REDUCE_BXOR,
+    REDUCE_COUNT
+};
 
 /* to[i] = left[i] op right[i]. `to` may be left or right; apart from that they do not overlap. Aligned for
  * no type. */
@@ -47,8 +58,9 @@ typedef void divide_function(void *at, size_t count, uint32_t by);
 struct reduce_kernel {
     const char *name;
     bool (*runs_here)(void);
-    reduce_function *reduce[ELEMENT_COUNT][REDUCE_COUNT];
-    divide_function *divide[ELEMENT_COUNT]; /* NULL: integers */
+    reduce_function *reduce[ELEMENT_COUNT][REDUCE_BAND];
+    reduce_function *bits[REDUCE_COUNT - REDUCE_BAND]; /* count: of bytes */
+    divide_function *divide[ELEMENT_COUNT];            /* NULL: integers */
 };
 
 extern const struct reduce_kernel reduce_kernel_base;

@@ -24,7 +24,10 @@ typedef int32_t i32_vector __attribute__((vector_size(VECTOR_BYTES)));
 typedef int64_t i64_vector __attribute__((vector_size(VECTOR_BYTES)));
 typedef uint32_t u32_vector __attribute__((vector_size(VECTOR_BYTES)));
 typedef uint64_t u64_vector __attribute__((vector_size(VECTOR_BYTES)));
+typedef int8_t i8_vector __attribute__((vector_size(VECTOR_BYTES)));
+typedef int16_t i16_vector __attribute__((vector_size(VECTOR_BYTES)));
 typedef uint8_t u8_vector __attribute__((vector_size(VECTOR_BYTES)));
+typedef uint16_t u16_vector __attribute__((vector_size(VECTOR_BYTES)));
 typedef uint16_t halves_vector __attribute__((vector_size(VECTOR_BYTES / 2)));
 
 /* ---- 16-bit floats ----------------------------------------------------------------------------------- */
@@ -87,6 +90,9 @@ TEMPLATE halves_vector f16_narrow(f32_vector floats)
 #define MAX(x, y, mask)      CHOOSE(((x) > (y)) | ((x) != (x)), x, y, mask)
 #define INT_MIN_(x, y, mask) CHOOSE((x) < (y), x, y, mask)
 #define INT_MAX_(x, y, mask) CHOOSE((x) > (y), x, y, mask)
+#define BAND(x, y, mask)     ((x) & (y))
+#define BOR(x, y, mask)      ((x) | (y))
+#define BXOR(x, y, mask)     ((x) ^ (y))
 #define CHOOSE(which, x, y, mask)                                                                          \
     ((__typeof__(x))(((mask)(which) & (mask)(x)) | (~(mask)(which) & (mask)(y))))
 
@@ -173,6 +179,15 @@ FLOAT_FUNCTIONS(f16, uint16_t, halves_vector, f32_vector, u32_vector, f16_widen,
 INTEGER_FUNCTIONS(i32, int32_t, i32_vector, u32_vector)
 INTEGER_FUNCTIONS(i64, int64_t, i64_vector, u64_vector)
 INTEGER_FUNCTIONS(u8, uint8_t, u8_vector, u8_vector)
+INTEGER_FUNCTIONS(i8, int8_t, i8_vector, u8_vector)
+INTEGER_FUNCTIONS(i16, int16_t, i16_vector, u16_vector)
+
+#define BITS_FUNCTION(name, OPERATION)                                                                     \
+    RESULT_OF(name, u64_vector, u64_vector, u64_vector, SAME, SAME, OPERATION)                             \
+    REDUCE_FUNCTION(name, uint8_t, u64_vector)
+BITS_FUNCTION(band, BAND)
+BITS_FUNCTION(bor, BOR)
+BITS_FUNCTION(bxor, BXOR)
 
 BF16_RESULT_OF(sum_bf16, SUM)
 BF16_RESULT_OF(prod_bf16, PROD)
@@ -188,9 +203,10 @@ DIVIDE_FUNCTION(divide_bf16, uint16_t, u32_vector, f32_vector)
 #define KERNEL_REDUCE(constant, type, bytes)                                                               \
     [ELEMENT_##constant] = {sum_##type, prod_##type, min_##type, max_##type},
 #define KERNEL_FUNCTIONS                                                                                   \
-    .reduce = {ELEMENT_TYPES(KERNEL_REDUCE)}, .divide = {[ELEMENT_F32] = divide_f32,                       \
-                                                         [ELEMENT_F64] = divide_f64,                       \
-                                                         [ELEMENT_F16] = divide_f16,                       \
-                                                         [ELEMENT_BF16] = divide_bf16}
+    .reduce = {ELEMENT_TYPES(KERNEL_REDUCE)}, .bits = {band, bor, bxor},                                   \
+    .divide = {[ELEMENT_F32] = divide_f32,                                                                 \
+               [ELEMENT_F64] = divide_f64,                                                                 \
+               [ELEMENT_F16] = divide_f16,                                                                 \
+               [ELEMENT_BF16] = divide_bf16}
 
 #endif

@@ -140,6 +140,9 @@ static int check(const struct lh_group *group, const struct op_request *request,
     if ((unsigned)request->reduction >= LH_REDUCTIONS)
         return lh_fail(LH_EINVAL, "%s: reduction %d: out of range (0 to %d)", name, (int)request->reduction,
                        (int)LH_REDUCTIONS - 1);
+    if (!reduction_takes(request->reduction, request->type))
+        return lh_fail(LH_EINVAL, "%s: %s of %s: reduces the bits of integers only (i32, i64, u8, i8, i16)",
+                       name, lh_reduction_name(request->reduction), lh_type_name(request->type));
     if (request->root >= group->members.size)
         return lh_fail(LH_EINVAL, "%s: root %u: out of range (0 to %u)", name, request->root,
                        group->members.size - 1);

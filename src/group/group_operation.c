@@ -656,10 +656,8 @@ static int send_ready(struct lh_collective *op, uint32_t *rank)
 static void reduce(const struct lh_collective *op, uint8_t *to, const void *one, const void *other,
                    size_t bytes)
 {
-    enum element_type type = (enum element_type)op->signature.type;
-    enum reduce_operation operation =
-        op->signature.reduction == LH_AVG ? REDUCE_SUM : (enum reduce_operation)op->signature.reduction;
-    reduce_elements(type, operation, to, one, other, bytes / op->layout.element_bytes);
+    reduce_elements((enum element_type)op->signature.type, reduction_operation(op->signature.reduction), to,
+                    one, other, bytes / op->layout.element_bytes);
 }
 
 static uint32_t place_of(const struct lh_collective *op, uint32_t rank)

@@ -82,7 +82,7 @@ static struct collective_case case_of(uint32_t each, size_t count)
     struct collective_case made = {.collective = uneven ? with_parts[each - COLLECTIVES] : each,
                                    .uneven = uneven,
                                    .type = (enum lh_type)(each % LH_TYPES),
-                                   .reduction = (enum lh_reduction)(each % LH_REDUCTIONS),
+                                   .reduction = (enum lh_reduction)(each % LH_BAND),
                                    .count = count,
                                    .root = 1,
                                    .size = RANKS};

@@ -38,7 +38,8 @@ static void run_schedule(struct group_world *world, const struct schedule *sched
         cases[type] = (struct collective_case){
             .collective = schedule->collective,
             .type = type,
-            .reduction = (enum lh_reduction)((type + world->size) % LH_REDUCTIONS),
+            .reduction =
+                (enum lh_reduction)((type + world->size) % (type > LH_BF16 ? LH_REDUCTIONS : LH_BAND)),
             .count = count + type,
             .root = (world->size - 1 + type) % world->size,
             .in_place = type % 2 == 1,

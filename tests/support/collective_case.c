@@ -32,11 +32,11 @@ static void store(enum lh_type type, uint8_t *at, size_t index, uint32_t value)
     uint64_t wide = value;
     memcpy(&bits, &f32, sizeof bits);
     uint16_t brain = (uint16_t)(bits >> 16);
-    const void *const from[LH_TYPES] = {&f32, &f64, &half, &brain, &value, &wide, &value};
+    const void *const from[LH_TYPES] = {&f32, &f64, &half, &brain, &value, &wide, &value, &value, &value};
     memcpy(at + index * lh_type_bytes(type), from[type], lh_type_bytes(type));
 }
 
-/* Sums and products of nine are exact in each type, but for U8, which wraps around. */
+/* Sums and products of nine are exact in each type, but for those of 8 bits, which wrap around. */
 static uint32_t value_of(const struct collective_case *c, uint32_t rank, size_t index)
 {
     uint32_t mixed = (uint32_t)(rank * 7 + index * 3 + index / 64);
@@ -57,6 +57,15 @@ static uint32_t reduced(const struct collective_case *c, size_t index)
             break;
         case LH_MAX:
             result = value > result ? value : result;
+            break;
+        case LH_BAND:
+            result &= value;
+            break;
+        case LH_BOR:
+            result |= value;
+            break;
+        case LH_BXOR:
+            result ^= value;
             break;
         default:
             result += value;

@@ -97,12 +97,22 @@ static int run_digest(void)
 
 static void test_types(void **state)
 {
-    static const size_t bytes[] = {4, 8, 2, 2, 4, 8, 1};
+    static const size_t bytes[LH_TYPES] = {4, 8, 2, 2, 4, 8, 1, 1, 2};
     (void)state;
     for (int type = 0; type < LH_TYPES; type++)
         assert_int_equal(lh_type_bytes((enum lh_type)type), bytes[type]);
     assert_string_equal(lh_type_name(LH_BF16), "bf16");
+    assert_string_equal(lh_type_name(LH_I8), "i8");
+    assert_string_equal(lh_type_name(LH_I16), "i16");
     assert_string_equal(lh_reduction_name(LH_AVG), "avg");
+    assert_string_equal(lh_reduction_name(LH_BAND), "band");
+    assert_string_equal(lh_reduction_name(LH_BOR), "bor");
+    assert_string_equal(lh_reduction_name(LH_BXOR), "bxor");
+    for (int type = 0; type < LH_TYPES; type++) {
+        assert_true(reduction_takes(LH_AVG, (enum lh_type)type));
+        assert_int_equal(reduction_takes(LH_BAND, (enum lh_type)type), type > LH_BF16);
+        assert_int_equal(reduction_takes(LH_BXOR, (enum lh_type)type), type > LH_BF16);
+    }
     assert_int_equal(lh_type_bytes(LH_TYPES), 0);
     assert_null(lh_type_name(LH_TYPES));
     assert_null(lh_reduction_name(LH_REDUCTIONS));

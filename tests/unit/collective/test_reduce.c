@@ -111,8 +111,15 @@ static int64_t integer(enum element_type type, const uint8_t *at)
 {
     int32_t i32;
     int64_t i64;
+    int16_t i16;
     if (type == ELEMENT_U8)
         return *at;
+    if (type == ELEMENT_I8)
+        return (int8_t)*at;
+    if (type == ELEMENT_I16) {
+        memcpy(&i16, at, sizeof i16);
+        return i16;
+    }
     if (type == ELEMENT_I32) {
         memcpy(&i32, at, sizeof i32);
         return i32;
@@ -130,8 +137,14 @@ static uint64_t integer_result(enum reduce_operation operation, int64_t x, int64
         return (uint64_t)x * (uint64_t)y;
     case REDUCE_MIN:
         return (uint64_t)(x < y ? x : y);
-    default:
+    case REDUCE_MAX:
         return (uint64_t)(x > y ? x : y);
+    case REDUCE_BAND:
+        return (uint64_t)(x & y);
+    case REDUCE_BOR:
+        return (uint64_t)(x | y);
+    default:
+        return (uint64_t)(x ^ y);
     }
 }
 
@@ -183,7 +196,8 @@ static void check(const struct reduce_kernel *kernel, enum element_type type,
     const size_t bytes = count * bytes_of[type];
     uint8_t *result = to + GUARD_BYTES + offset[2];
     memset(to, 0xa5, sizeof to);
-    kernel->reduce[type][operation](result, left + offset[0], right + offset[1], count);
+    reduce_kernel_use(kernel);
+    reduce_elements(type, operation, result, left + offset[0], right + offset[1], count);
     for (size_t i = 0; i < count; i++)
         expect_element(type, operation, result + i * bytes_of[type], left + offset[0] + i * bytes_of[type],
                        right + offset[1] + i * bytes_of[type]);
@@ -192,11 +206,12 @@ static void check(const struct reduce_kernel *kernel, enum element_type type,
     /* In place: the same bits, whichever argument it is. */
     uint8_t same[BYTES_MAX];
     memcpy(same, left + offset[0], bytes);
-    kernel->reduce[type][operation](same, same, right + offset[1], count);
+    reduce_elements(type, operation, same, same, right + offset[1], count);
     assert_memory_equal(same, result, bytes);
     memcpy(same, right + offset[1], bytes);
-    kernel->reduce[type][operation](same, left + offset[0], same, count);
+    reduce_elements(type, operation, same, left + offset[0], same, count);
     assert_memory_equal(same, result, bytes);
+    reduce_kernel_use(reduce_kernels()[0]);
 }
 
 static void test_every_length_and_alignment(void **state)
@@ -206,7 +221,8 @@ static void test_every_length_and_alignment(void **state)
     lh_prng_seed(&prng, 20);
     for (const struct reduce_kernel *const *kernel = reduce_kernels(); *kernel; kernel++)
         for (int type = 0; type < ELEMENT_COUNT; type++)
-            for (int operation = 0; operation < REDUCE_COUNT; operation++)
+            for (int operation = 0;
+                 operation < (is_float((enum element_type)type) ? REDUCE_BAND : REDUCE_COUNT); operation++)
                 for (size_t count = 0; count <= COUNT_MAX; count++) {
                     const size_t offset[3] = {lh_prng_below(&prng, 64), lh_prng_below(&prng, 64),
                                               lh_prng_below(&prng, 64)};
@@ -296,6 +312,8 @@ static void test_types(void **state)
     assert_int_equal(element_bytes_of(ELEMENT_F64), 8);
     assert_int_equal(element_bytes_of(ELEMENT_BF16), 2);
     assert_int_equal(element_bytes_of(ELEMENT_U8), 1);
+    assert_int_equal(element_bytes_of(ELEMENT_I8), 1);
+    assert_int_equal(element_bytes_of(ELEMENT_I16), 2);
     assert_string_equal(element_name(ELEMENT_F16), "f16");
     assert_string_equal(element_name(ELEMENT_I64), "i64");
 }
@@ -307,7 +325,10 @@ static void test_operations(void **state)
     const int32_t want[REDUCE_COUNT][3] = {[REDUCE_SUM] = {6, -4, INT32_MIN},
                                            [REDUCE_PROD] = {5, -21, INT32_MAX},
                                            [REDUCE_MIN] = {1, -7, 1},
-                                           [REDUCE_MAX] = {5, 3, INT32_MAX}};
+                                           [REDUCE_MAX] = {5, 3, INT32_MAX},
+                                           [REDUCE_BAND] = {1, 1, 1},
+                                           [REDUCE_BOR] = {5, -5, INT32_MAX},
+                                           [REDUCE_BXOR] = {4, -6, INT32_MAX - 1}};
     for (enum reduce_operation operation = 0; operation < REDUCE_COUNT; operation++) {
         int32_t got[3];
         reduce_elements(ELEMENT_I32, operation, got, x, y, 3);
@@ -323,7 +344,13 @@ static void test_quotients(void **state)
     int32_t i32[3] = {-7, 7, INT32_MIN};
     int64_t i64[2] = {INT64_MIN, 10};
     float f32[2] = {1, 10};
+    int8_t i8[3] = {-128, -7, 100};
+    int16_t i16[2] = {INT16_MIN, 9};
     reduce_divide(ELEMENT_U8, u8, 3, 3);
+    reduce_divide(ELEMENT_I8, i8, 3, 3);
+    reduce_divide(ELEMENT_I16, i16, 2, 2);
+    assert_memory_equal(i8, ((int8_t[]){-42, -2, 33}), 3);
+    assert_memory_equal(i16, ((int16_t[]){INT16_MIN / 2, 4}), sizeof i16);
     reduce_divide(ELEMENT_I32, i32, 3, 2);
     reduce_divide(ELEMENT_I64, i64, 2, 4);
     reduce_divide(ELEMENT_F32, f32, 2, 4);

@@ -243,9 +243,13 @@ static void refuse_values(struct lh_group *g)
     struct lh_collective_options options;
     struct lh_collective *op;
     refused(lh_allreduce(g, in, out, COUNT, LH_TYPES, LH_SUM, NULL, &op),
-            "allreduce: type 7: out of range (0 to 6)");
+            "allreduce: type 9: out of range (0 to 8)");
     refused(lh_allreduce(g, in, out, COUNT, LH_I32, LH_REDUCTIONS, NULL, &op),
-            "allreduce: reduction 5: out of range (0 to 4)");
+            "allreduce: reduction 8: out of range (0 to 7)");
+    refused(lh_reduce(g, in, out, COUNT, LH_F32, LH_BAND, 0, NULL, &op),
+            "reduce: band of f32: reduces the bits of integers only (i32, i64, u8, i8, i16)");
+    refused(lh_reduce_scatter(g, in, out, COUNT, LH_BF16, LH_BXOR, NULL, &op),
+            "reduce-scatter: bxor of bf16: reduces the bits of integers only (i32, i64, u8, i8, i16)");
     refused(lh_reduce(g, in, out, COUNT, LH_I32, LH_SUM, RANKS, NULL, &op),
             "reduce: root 2: out of range (0 to 1)");
     refused(lh_broadcast(g, in, COUNT, LH_I32, UINT32_MAX, NULL, &op),

@@ -255,13 +255,18 @@ static void test_groups(void **state)
         SAME(LH_I32, 4),
         SAME(LH_I64, 5),
         SAME(LH_U8, 6),
-        SAME(LH_TYPES, 7),
+        SAME(LH_I8, 7),
+        SAME(LH_I16, 8),
+        SAME(LH_TYPES, 9),
         SAME(LH_SUM, 0),
         SAME(LH_PROD, 1),
         SAME(LH_MIN, 2),
         SAME(LH_MAX, 3),
         SAME(LH_AVG, 4),
-        SAME(LH_REDUCTIONS, 5),
+        SAME(LH_BAND, 5),
+        SAME(LH_BOR, 6),
+        SAME(LH_BXOR, 7),
+        SAME(LH_REDUCTIONS, 8),
     };
     check(list, COUNT(list));
 }

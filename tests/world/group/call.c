@@ -51,13 +51,17 @@ static bool may_be_bounded(const struct collective_call *call)
            (call->type == LH_F32 || call->type == LH_F16 || call->type == LH_BF16);
 }
 
+/* What seeds draw from, so that those that are recorded stay the same: f32 to u8, and sum to avg. */
+#define TYPES      (LH_U8 + 1)
+#define REDUCTIONS (LH_AVG + 1)
+
 static void make_odd(struct call_plan *made, uint64_t kind, uint32_t size)
 {
     struct collective_call *call = &made->call;
     if (kind == 2)
-        call->type = (enum lh_type)((call->type + 1) % LH_TYPES);
+        call->type = (enum lh_type)((call->type + 1) % TYPES);
     else if (kind == 3 && collective_call_reduces(call->collective))
-        call->reduction = (enum lh_reduction)((call->reduction + 1) % LH_REDUCTIONS);
+        call->reduction = (enum lh_reduction)((call->reduction + 1) % REDUCTIONS);
     else if (kind == 4 && has_root(call->collective))
         call->root = (call->root + 1) % size;
     else if (kind == 5 && call->collective != COLLECTIVE_BARRIER)
@@ -82,8 +86,8 @@ void call_plan_make(const struct plan_event *event, uint32_t block_bytes, uint32
     *made = (struct call_plan){0};
     struct collective_call *call = &made->call;
     call->collective = (enum collective)lh_prng_below(&prng, COLLECTIVES);
-    call->type = (enum lh_type)lh_prng_below(&prng, LH_TYPES);
-    call->reduction = (enum lh_reduction)lh_prng_below(&prng, LH_REDUCTIONS);
+    call->type = (enum lh_type)lh_prng_below(&prng, TYPES);
+    call->reduction = (enum lh_reduction)lh_prng_below(&prng, REDUCTIONS);
     call->root = (uint32_t)(lh_prng_next(&prng) % size);
     call->count = event->bytes / lh_type_bytes(call->type) / (has_parts(call->collective) ? size : 1);
     bool in_place = lh_prng_chance(&prng, 0.3);

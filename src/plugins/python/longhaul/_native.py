@@ -187,11 +187,13 @@ def fields_of(struct: Any) -> dict[str, Any]:
 
 # The type of an element, by the kind of its format in the buffer protocol and its bytes ("l" has 4 or 8), and
 # by DLPack's code and bits.
-_KINDS = {"e": "f", "f": "f", "d": "f", "i": "i", "l": "i", "q": "i", "B": "u"}
+_KINDS = {"e": "f", "f": "f", "d": "f", "b": "i", "h": "i", "i": "i", "l": "i", "q": "i", "B": "u"}
 _TYPES_OF_KINDS = {
     ("f", 2): "f16",
     ("f", 4): "f32",
     ("f", 8): "f64",
+    ("i", 1): "i8",
+    ("i", 2): "i16",
     ("i", 4): "i32",
     ("i", 8): "i64",
     ("u", 1): "u8",
@@ -202,6 +204,8 @@ _DLPACK_TYPES = {
     (2, 64): "f64",
     (2, 16): "f16",
     (4, 16): "bf16",
+    (0, 8): "i8",
+    (0, 16): "i16",
     (0, 32): "i32",
     (0, 64): "i64",
     (1, 8): "u8",

@@ -102,8 +102,8 @@ class Group(Handle):
     """Ranks 0 to size - 1, each connected to all others.
 
     Buffers are contiguous memory of the buffer protocol or of DLPack; `type` names their elements where they
-    do not do so themselves: "f32", "f64", "f16", "bf16", "i32", "i64", "u8". `op` is "sum", "prod", "min",
-    "max" or "avg".
+    do not do so themselves: "f32", "f64", "f16", "bf16", "i32", "i64", "u8", "i8", "i16". `op` is "sum",
+    "prod", "min", "max", "avg", or of the bits of integers "band", "bor" or "bxor".
 
     Every collective takes: schedule (a name of lh_collective_schedule(3); default: chosen), block_bytes,
     deadline (s; TimedOut ends the operation then), reliable (every byte arrives, even with the reliability

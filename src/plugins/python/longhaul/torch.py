@@ -12,9 +12,9 @@ Environment: LONGHAUL_DEVICE ("udp:10.0.0.1", an address that the other ranks re
 reaches the store), LONGHAUL_SITE.
 
 A group replaces all backends of its devices, so "cpu:longhaul,cuda:nccl" is not possible. torch refuses
-monitored_barrier() for every backend but gloo: use barrier() with a timeout. Reductions of types that the
-library lacks are mapped: bool, 8- and 16-bit integers and unsigned ones are widened, complex numbers are
-pairs; BAND, BOR and BXOR gather all inputs and reduce them here.
+monitored_barrier() for every backend but gloo: use barrier() with a timeout. Reductions that the library
+lacks are mapped: complex numbers are pairs; averages of 8- and 16-bit integers, and MIN, MAX and AVG of
+unsigned ones, are computed in a wider type.
 """
 
 from __future__ import annotations
@@ -58,29 +58,47 @@ _ELEMENTS = {
     torch.int32: lib.LH_I32,
     torch.int64: lib.LH_I64,
     torch.uint8: lib.LH_U8,
+    torch.int8: lib.LH_I8,
+    torch.int16: lib.LH_I16,
 }
-# Integers wrap around in the wider type as in their own: the lower bits of sums and products are the same.
-_WIDENED = {torch.int8: torch.int32, torch.int16: torch.int32}
-for _name in ("uint16", "uint32"):
-    if hasattr(torch, _name):
-        _WIDENED[getattr(torch, _name)] = torch.int64
+_UNSIGNED = [getattr(torch, name) for name in ("uint16", "uint32", "uint64") if hasattr(torch, name)]
+_NARROW = (torch.uint8, torch.int8, torch.int16)  # the sum of an average would wrap around
 _KIND: Any = dist.ReduceOp.RedOpType
-_REDUCTIONS = {
-    _KIND.SUM: lib.LH_SUM,
-    _KIND.AVG: lib.LH_AVG,
-    _KIND.PRODUCT: lib.LH_PROD,
-    _KIND.MIN: lib.LH_MIN,
-    _KIND.MAX: lib.LH_MAX,
-}
-_BITWISE = {_KIND.BAND: torch.bitwise_and, _KIND.BOR: torch.bitwise_or, _KIND.BXOR: torch.bitwise_xor}
-_OF_BOOL = {
-    _KIND.SUM: lib.LH_MAX,
-    _KIND.MAX: lib.LH_MAX,
-    _KIND.BOR: lib.LH_MAX,
-    _KIND.PRODUCT: lib.LH_MIN,
-    _KIND.MIN: lib.LH_MIN,
-    _KIND.BAND: lib.LH_MIN,
-}
+_Pair = tuple[torch.dtype, Any]  # a tensor's type, and a RedOpType
+
+
+def _direct() -> dict[_Pair, tuple[int, int]]:
+    """What the library reduces as it is, with its type and its reduction."""
+    sums = {_KIND.SUM: lib.LH_SUM, _KIND.PRODUCT: lib.LH_PROD}
+    bits = {_KIND.BAND: lib.LH_BAND, _KIND.BOR: lib.LH_BOR, _KIND.BXOR: lib.LH_BXOR}
+    ordered = {_KIND.MIN: lib.LH_MIN, _KIND.MAX: lib.LH_MAX}
+    any_of, all_of = lib.LH_BOR, lib.LH_BAND  # of booleans
+    logical = {_KIND.SUM: any_of, _KIND.MAX: any_of, _KIND.PRODUCT: all_of, _KIND.MIN: all_of}
+    # Sums, products and bits of integers are the same with a sign and without.
+    by_bytes = {2: lib.LH_I16, 4: lib.LH_I32, 8: lib.LH_I64}
+    found = {(torch.bool, op): (lib.LH_U8, reduction) for op, reduction in {**logical, **bits}.items()}
+    for kind, element in _ELEMENTS.items():
+        averages = {} if kind in _NARROW else {_KIND.AVG: lib.LH_AVG}
+        integer = {} if kind.is_floating_point else bits
+        for op, reduction in {**sums, **ordered, **averages, **integer}.items():
+            found[kind, op] = (element, reduction)
+    for kind in _UNSIGNED:
+        for op, reduction in {**sums, **bits}.items():
+            found[kind, op] = (by_bytes[kind.itemsize], reduction)
+    return found
+
+
+def _widened() -> dict[_Pair, torch.dtype]:
+    """What is reduced in a wider type."""
+    found = {(kind, _KIND.AVG): torch.int32 for kind in _NARROW}
+    for kind in _UNSIGNED:
+        if kind.itemsize < 8:
+            found.update({(kind, op): torch.int64 for op in (_KIND.MIN, _KIND.MAX, _KIND.AVG)})
+    return found
+
+
+_DIRECT = _direct()
+_WIDENED = _widened()
 
 
 @dataclasses.dataclass
@@ -161,14 +179,11 @@ def _one(tensors: Tensors) -> torch.Tensor:
 
 @dataclasses.dataclass
 class _Plan:
-    """A reduction in the library's types. given: the elements; kind, op: of the library, or bitwise: a
-    function.
-    """
+    """A reduction in the library's types. given: the elements; kind, op: of the library."""
 
     given: torch.Tensor
-    kind: int = 0
-    op: int = 0
-    bitwise: Callable[..., torch.Tensor] | None = None
+    kind: int
+    op: int
     back: Callable[[torch.Tensor], torch.Tensor] | None = None  # from reduced elements to the tensor's
 
 
@@ -184,19 +199,11 @@ def _planned(tensor: torch.Tensor, reduce_op: Any) -> _Plan:
     if op == _KIND.PREMUL_SUM:
         factor = reduce_op.__getstate__()[1]
         return _planned((tensor * factor).to(kind), _KIND.SUM)  # a factor may be a tensor of a wider type
-    if kind is torch.uint8 and op == _KIND.AVG:  # its sum would wrap around
-        return dataclasses.replace(_planned(tensor.to(torch.int32), op), back=lambda t: t.to(kind))
-    if kind in _ELEMENTS and op in _REDUCTIONS:
-        return _Plan(tensor, _ELEMENTS[kind], _REDUCTIONS[op])
-    if kind is torch.bool and op in _OF_BOOL:
-        return _Plan(tensor.view(torch.uint8), lib.LH_U8, _OF_BOOL[op], back=lambda t: t.view(torch.bool))
-    if op in _BITWISE and not kind.is_floating_point and not kind.is_complex:
-        return _Plan(tensor, bitwise=_BITWISE[op])
-    if kind in _WIDENED and op in _REDUCTIONS:
-        plan = _planned(tensor.to(_WIDENED[kind]), op)
+    if (kind, op) in _DIRECT:
+        return _Plan(tensor, *_DIRECT[kind, op])
+    if (kind, op) in _WIDENED:
+        plan = _planned(tensor.to(_WIDENED[kind, op]), op)
         return dataclasses.replace(plan, back=lambda t: t.to(kind))
-    if kind is getattr(torch, "uint64", None) and op in (_KIND.SUM, _KIND.PRODUCT):
-        return dataclasses.replace(_planned(tensor.view(torch.int64), op), back=lambda t: t.view(kind))
     if kind is getattr(torch, "uint64", None) and op in (_KIND.MIN, _KIND.MAX):
         plan = _planned(tensor.view(torch.int64) ^ _FLIP, op)
         return dataclasses.replace(plan, back=lambda t: (t ^ _FLIP).view(kind))
@@ -453,13 +460,11 @@ class ProcessGroupLonghaul(_Base):
     def allreduce(self, tensors: Tensors, opts: Any = None) -> Work:
         tensor = _one(tensors)
         op = getattr(opts, "reduceOp", opts if opts is not None else _KIND.SUM)
-        if tensor.is_contiguous() and tensor.device.type == "cpu" and tensor.dtype in _ELEMENTS:
-            kind = _REDUCTIONS.get(getattr(op, "op", op))
-            count = tensor.numel()
-            if kind is not None and count and (tensor.dtype is not torch.uint8 or kind != lib.LH_AVG):
-                memory = _address(tensor)
-                arguments = (memory, memory, count, _ELEMENTS[tensor.dtype], kind)
-                return self._run(lib.lh_allreduce, arguments, opts, [tensor], tensor)
+        direct = _DIRECT.get((tensor.dtype, getattr(op, "op", op)))
+        if direct and tensor.numel() and tensor.is_contiguous() and tensor.device.type == "cpu":
+            memory = _address(tensor)
+            arguments = (memory, memory, tensor.numel(), *direct)
+            return self._run(lib.lh_allreduce, arguments, opts, [tensor], tensor)
         return self._allreduce(tensor, op, opts, [tensor], lambda result: _copied(tensor, result))
 
     def allreduce_coalesced(self, tensors: Tensors, opts: Any = None) -> Work:
@@ -483,8 +488,6 @@ class ProcessGroupLonghaul(_Base):
         if not given.numel():
             return self._done(outputs)
         plan = _planned(given, op)
-        if plan.bitwise is not None:
-            return self._gather_and_fold(plan, opts, outputs, store)
         result = torch.empty_like(plan.given)
         arguments = (_address(plan.given), _address(result), result.numel(), plan.kind, plan.op)
         return self._run(
@@ -496,20 +499,6 @@ class ProcessGroupLonghaul(_Base):
             lambda: store(plan.back(result) if plan.back else result),
         )
 
-    def _gather_and_fold(
-        self, plan: _Plan, opts: Any, outputs: list[torch.Tensor], store: Callable[[Any], None]
-    ) -> Work:
-        given = plan.given
-        everyone = given.new_empty((self._size, *given.shape))
-        return self._run(
-            lib.lh_allgather,
-            (_address(given), _address(everyone), _size(given), lib.LH_U8),
-            opts,
-            outputs,
-            (given, everyone),
-            lambda: store(_folded(everyone, plan)),
-        )
-
     def reduce(self, tensors: Tensors, opts: Any) -> Work:
         tensor = _one(tensors)
         given = _contiguous(tensor)
@@ -517,13 +506,6 @@ class ProcessGroupLonghaul(_Base):
             return self._done([tensor])
         plan = _planned(given, opts.reduceOp)
         root = self._rank == opts.rootRank
-        if plan.bitwise is not None:
-            return self._gather_and_fold(
-                plan,
-                opts,
-                [tensor],
-                (lambda result: _copied(tensor, result)) if root else lambda result: None,
-            )
         result = torch.empty_like(plan.given) if root else None
         arguments = (
             _address(plan.given),
@@ -548,16 +530,6 @@ class ProcessGroupLonghaul(_Base):
         if not count:
             return self._done(list(output))
         plan = _planned(given.reshape(self._size, count), op)
-        if plan.bitwise is not None:
-            crossed = torch.empty_like(plan.given)
-            return self._run(
-                lib.lh_alltoall,
-                (_address(plan.given), _address(crossed), count * given.element_size(), lib.LH_U8),
-                opts,
-                list(output),
-                (plan.given, crossed),
-                lambda: _split_into(output, _folded(crossed, plan)),
-            )
         direct = plan.back is None and len(output) == 1 and output[0].is_contiguous()
         direct = direct and output[0].device.type == "cpu" and output[0].dtype == plan.given.dtype
         result = output[0] if direct else torch.empty_like(plan.given[0])
@@ -829,14 +801,6 @@ def _result_error(result: Any) -> LonghaulError:
     # "Timed out": what programs look for in the text of other backends.
     late = "Timed out: " if result.error == -lib.LH_ETIMEDOUT else ""
     return failure(result.error, late + text(result.message), rank)
-
-
-def _folded(parts: torch.Tensor, plan: _Plan) -> torch.Tensor:
-    assert plan.bitwise is not None
-    result = parts[0]
-    for part in parts[1:]:
-        result = plan.bitwise(result, part)
-    return plan.back(result) if plan.back else result
 
 
 def _overlap(one: torch.Tensor, other: torch.Tensor) -> bool:

@@ -103,7 +103,7 @@ class Ends(unittest.TestCase):
 
 class Buffers(unittest.TestCase):
     def test_types_come_from_the_format(self):
-        for code, name in (("f", "f32"), ("d", "f64"), ("i", "i32"), ("q", "i64"), ("B", "u8")):
+        for code, name in (("f", "f32"), ("d", "f64"), ("i", "i32"), ("q", "i64"), ("B", "u8"), ("h", "i16")):
             buffer = _native.Buffer(array.array(code, [1, 2, 3]), False)
             self.assertEqual((buffer.type, buffer.bytes), (name, 3 * array.array(code).itemsize))
 
@@ -114,7 +114,9 @@ class Buffers(unittest.TestCase):
             ("=l", 4, "i32"),
             ("l", 8, "i64"),
             ("e", 2, "f16"),
-            ("h", 2, None),
+            ("h", 2, "i16"),
+            ("b", 1, "i8"),
+            ("H", 2, None),
             ("I", 4, None),
             ("", 1, None),
         ):
@@ -238,7 +240,7 @@ def mistakes(rank, size, port):
         wrong = [
             (ValueError, lambda: group.allreduce(floats(1), op="median")),
             (ValueError, lambda: group.allreduce(floats(1), floats(1, 2))),
-            (ValueError, lambda: group.allreduce(memoryview(bytearray(8)).cast("b"))),
+            (ValueError, lambda: group.allreduce(memoryview(bytearray(8)).cast("H"))),
             (ValueError, lambda: group.allgather(bytes(3), bytearray(7))),
             (BufferError, lambda: group.allreduce(bytes(8))),
             (TypeError, lambda: group.barrier(speed="high")),

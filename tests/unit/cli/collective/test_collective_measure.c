@@ -70,6 +70,13 @@ static uint64_t check(const char *name, uint32_t rank, enum lh_type type, enum l
         REDUCE(c_type, LH_AVG, a + x, a / (c_type)RANKS);                                                  \
     } while (0)
 
+#define REDUCE_BITS(c_type)                                                                                \
+    do {                                                                                                   \
+        REDUCE(c_type, LH_BAND, a &x, a);                                                                  \
+        REDUCE(c_type, LH_BOR, a | x, a);                                                                  \
+        REDUCE(c_type, LH_BXOR, a ^ x, a);                                                                 \
+    } while (0)
+
 static void right_reductions(void **state)
 {
     (void)state;
@@ -79,6 +86,17 @@ static void right_reductions(void **state)
     REDUCE_ALL(double);
     type = LH_U8;
     REDUCE_ALL(uint8_t);
+    REDUCE_BITS(uint8_t);
+    type = LH_I8;
+    REDUCE_ALL(int8_t);
+    REDUCE_BITS(int8_t);
+    type = LH_I16;
+    REDUCE_ALL(int16_t);
+    REDUCE_BITS(int16_t);
+    type = LH_I32;
+    REDUCE_BITS(int32_t);
+    type = LH_I64;
+    REDUCE_BITS(int64_t);
 }
 
 /* What was there before is no result; nor is a sum that lacks a rank. */
@@ -86,7 +104,7 @@ static void wrong_reductions(void **state)
 {
     (void)state;
     for (int type = 0; type < LH_TYPES; type++)
-        for (int op = 0; op < LH_REDUCTIONS; op++) {
+        for (int op = 0; op < (type > LH_BF16 ? LH_REDUCTIONS : LH_BAND); op++) {
             fill("allreduce", (enum lh_type)type, (enum lh_reduction)op);
             assert_in_range(check("allreduce", 0, (enum lh_type)type, (enum lh_reduction)op), COUNT / 2,
                             COUNT);

@@ -208,7 +208,6 @@ double flow_time(const struct schedule *schedule, const struct schedule_shape *s
 /* From one size of blocks to the next. */
 #define SIZE_STEP   4u
 #define BLOCK_BYTES 4096u /* smaller ones are no faster */
-#define ROUNDING    1e-6
 
 /* Collectives whose data has a part per rank, so that there are as many blocks or a multiple. */
 static bool has_parts(const struct schedule *schedule)
@@ -327,15 +326,14 @@ static uint32_t add_schedule(const struct choose_question *question, const struc
     return count;
 }
 
-/* Of larger blocks, so fewer messages; or as fast but for rounding, and of fewer steps. */
+/* Of larger blocks, so fewer messages; or of fewer steps: a block that a loss delays holds up those of the
+ * next step, and the loss may not be known yet. */
 static bool is_calmer(const struct choose_question *question, const struct choice *one,
                       const struct choice *other)
 {
     struct schedule_shape of_one = choose_shape(question, one), of_other = choose_shape(question, other);
     if (one->block_bytes < other->block_bytes || one->block_bytes > other->block_bytes)
         return one->block_bytes > other->block_bytes;
-    if (one->seconds > other->seconds * (1 + ROUNDING))
-        return false;
     return schedule_steps(one->schedule, &of_one) < schedule_steps(other->schedule, &of_other);
 }
 

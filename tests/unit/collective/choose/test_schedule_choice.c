@@ -78,6 +78,13 @@ static void test_two_sites(void **state)
             assert_string_equal(best.schedule->name, "direct");
         assert_near(best.seconds, 12.5e-3 + mib * MIB * 4e-9, 0.02);
     }
+    /* Where sums take time, all exchanges in two steps add up less at the end, and are not worth it. */
+    struct flow_network sums = LONG;
+    sums.sum_byte_s = 1e-10;
+    struct choose_question asked = question(COLLECTIVE_ALLREDUCE, 2, 16 * MIB, &map.map);
+    asked.block_bytes_max = asked.block_bytes_min = MIB / 4;
+    asked.network = &sums;
+    assert_string_equal(best_of(&asked, &count).schedule->name, "direct");
 }
 
 /* Sites of eight: across a long link each byte once, and half a round trip as seldom as possible. */
@@ -113,8 +120,8 @@ static void test_one_site(void **state)
     assert_near(best_of(&asked, &count).seconds, 64 * MIB * 2 * 15 / 16.0 * 8e-10, 0.15);
 }
 
-/* Of those that take at most a hundredth more, the one of the largest blocks; of these, where they take the
- * same, the one of the fewest steps. */
+/* Of those that take at most a hundredth more, the one of the largest blocks; of these, the one of the fewest
+ * steps. */
 static void test_calm(void **state)
 {
     (void)state;
@@ -141,8 +148,7 @@ static void test_calm(void **state)
                 ties++;
                 assert_true(choices[i].block_bytes <= choices[0].block_bytes);
                 others += choices[i].block_bytes < choices[0].block_bytes;
-                if (choices[i].block_bytes >= choices[0].block_bytes &&
-                    choices[i].seconds <= choices[0].seconds)
+                if (choices[i].block_bytes >= choices[0].block_bytes)
                     assert_true(schedule_steps(choices[i].schedule, &other) >=
                                 schedule_steps(choices[0].schedule, &shape));
             }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -397,8 +398,10 @@ static void *worker_main(void *argument)
             continue;
         }
         lh_time coalesce_ns = coalesce_interval(worker, now);
-        if (next <= now || (coalesce_ns == 0 && !spin_is_over(&spin, now)))
+        if (next <= now || (coalesce_ns == 0 && !spin_is_over(&spin, now))) {
+            sched_yield();
             continue;
+        }
         spin_on_sleep(&spin);
         bool coalesces = coalesce_ns > 0 && !has_coalesced;
         sleep_until(worker, coalesces, now,

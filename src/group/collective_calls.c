@@ -212,8 +212,7 @@ static int begin(struct lh_group *group, const struct op_request *request, struc
         lh_time deadline = request->options->deadline_ns;
         (*op)->deadline_at = now + (deadline < maximum ? deadline : maximum);
     }
-    if ((*op)->deadline_at != LH_TIME_NEVER || (*op)->bounded)
-        waiting_wake(group->mesh);
+    waiting_wake_before(group->mesh, (*op)->bounded ? 0 : (*op)->deadline_at);
     mesh_begin(*op);
     return 0;
 }

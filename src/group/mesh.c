@@ -724,6 +724,10 @@ void waiting_free(struct mesh *mesh)
 
 /* ---- waiting ----------------------------------------------------------------------------------------- */
 
+/* A poll ends after that in any case. So an operation with a deadline far away, as each of PyTorch's, need
+ * not wake the thread that polls. */
+#define POLL_MAX_NS LH_NS_PER_S
+
 static lh_time until(lh_time now, lh_time at)
 {
     if (at == LH_TIME_NEVER)
@@ -731,11 +735,13 @@ static lh_time until(lh_time now, lh_time at)
     return at > now ? at - now : 0;
 }
 
-/* For the queue; the lock is free meanwhile. */
-static void poll_for_all(struct mesh *mesh, lh_time timeout_ns)
+/* For the queue, at most until `end`; the lock is free meanwhile. */
+static void poll_for_all(struct mesh *mesh, lh_time now, lh_time end)
 {
     struct lh_completion entries[ENTRIES];
+    lh_time timeout_ns = lh_min(until(now, end), POLL_MAX_NS);
     mesh->polling = true;
+    mesh->polls_until_ns = now + timeout_ns;
     pthread_mutex_unlock(&mesh->lock);
     int n = lh_queue_wait(mesh->queue, entries, ENTRIES, timeout_ns);
     pthread_mutex_lock(&mesh->lock);
@@ -776,7 +782,7 @@ int wait_until(struct mesh *mesh, bool (*is)(const void *what), const void *what
         if (mesh->polling)
             sleep_until_changed(mesh, until(now, next));
         else
-            poll_for_all(mesh, until(now, next));
+            poll_for_all(mesh, now, next);
     }
     if (!mesh->polling)
         pthread_cond_broadcast(&mesh->changed); /* another waiter polls now */
@@ -794,6 +800,12 @@ void waiting_wake(struct mesh *mesh)
     completion_ring_begin(ring);
     completion_ring_put(ring, &nothing);
     completion_ring_end(ring);
+}
+
+void waiting_wake_before(struct mesh *mesh, lh_time at_ns)
+{
+    if (mesh->polling && at_ns < mesh->polls_until_ns)
+        waiting_wake(mesh);
 }
 
 /* ---- the thread -------------------------------------------------------------------------------------- */

@@ -36,8 +36,9 @@ struct mesh {
     bool bounded[2]; /* reliability inside a site, across */
     lh_time timeout_ns;
     lh_time peer_timeout_ns;
-    bool polling; /* a thread waits at the queue */
-    bool woken;   /* and has been told to look */
+    bool polling;           /* a thread waits at the queue */
+    bool woken;             /* and has been told to look */
+    lh_time polls_until_ns; /* when it looks anyway */
     bool threaded;
     bool ending;
     pthread_t thread;
@@ -90,6 +91,8 @@ void waiting_free(struct mesh *mesh);
 int wait_until(struct mesh *mesh, bool (*is)(const void *what), const void *what, lh_time timeout_ns);
 /* Has whoever polls compute anew how long it may. Under the lock. */
 void waiting_wake(struct mesh *mesh);
+/* The same, unless that will be by then anyway. */
+void waiting_wake_before(struct mesh *mesh, lh_time at_ns);
 /* Starts and ends the thread of a mesh; the second without the lock. -LH_ESYSTEM. */
 int waiting_start_thread(struct mesh *mesh);
 void waiting_end_thread(struct mesh *mesh);

@@ -478,6 +478,32 @@ static void test_left(void **state)
     assert_int_equal(lh_group_error(world.groups[2], 0), -LH_ENOMEM);
 }
 
+/* ---- waiting ----------------------------------------------------------------------------------------- */
+
+/* A thread that polls until 5 s is woken for what is due before, and for nothing else. */
+static void test_who_is_woken(void **state)
+{
+    struct mesh *mesh = world.groups[0]->mesh;
+    struct lh_completion entry;
+    (void)state;
+    while (lh_poll(mesh->queue, &entry, 1) > 0)
+        continue;
+    mesh->polls_until_ns = 5 * LH_NS_PER_S;
+    waiting_wake_before(mesh, 0); /* nobody polls */
+    mesh->polling = true;
+    waiting_wake_before(mesh, LH_TIME_NEVER);
+    waiting_wake_before(mesh, 5 * LH_NS_PER_S);
+    assert_false(mesh->woken);
+    assert_int_equal(lh_poll(mesh->queue, &entry, 1), 0);
+    waiting_wake_before(mesh, 5 * LH_NS_PER_S - 1);
+    waiting_wake_before(mesh, 1); /* once */
+    assert_true(mesh->woken);
+    assert_int_equal(lh_poll(mesh->queue, &entry, 1), 1);
+    assert_int_equal(entry.operation, LH_OPERATION_COLLECTIVE);
+    assert_int_equal(lh_poll(mesh->queue, &entry, 1), 0);
+    mesh->polling = mesh->woken = false;
+}
+
 #define MESH_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -504,6 +530,7 @@ int main(void)
         MESH_TEST(test_signed_after_it_has_begun),
         MESH_TEST(test_a_rank_that_is_not_needed),
         MESH_TEST(test_left),
+        MESH_TEST(test_who_is_woken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,6 +14,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/min_max.h"
 #include "collective/operation_progress.h"
 #include "group/agreement.h"
 #include "group/group_link.h"
@@ -25,10 +26,11 @@
 
 /* ---- create ---------------------------------------------------------------------------------------- */
 
-/* version, size: 4 bytes each; block_bytes: 8; whether reliability is bounded, inside sites 1, across 2: 4;
- * the site */
+/* version, size: 4 bytes each; block_bytes: 8; payload_max, 0 of an older release: 2; whether reliability is
+ * bounded, inside sites 1, across 2: 2; the site */
 #define CARD_VERSION     7u
-#define CARD_BOUNDED     16u
+#define CARD_PAYLOAD     16u
+#define CARD_BOUNDED     18u
 #define CARD_SITE        20u
 #define PEER_TIMEOUT_NS  (10 * LH_NS_PER_S)
 #define TIMEOUT_NS       (30 * LH_NS_PER_S)
@@ -217,6 +219,8 @@ static int fill_mesh(struct mesh *mesh, const struct lh_group_attr *attr)
     if (!mesh->links)
         return lh_fail(LH_ENOMEM, "group: no memory for %u links", attr->size);
     int error = join_engine(mesh, attr);
+    if (!error && !attr_is_loopback(mesh->engine->device))
+        mesh->payload_max = engine_payload_max(mesh->engine);
     for (uint32_t across = 0; across < 2 && !error; across++) {
         struct bounded_lane lane;
         const struct lh_attr *given = attr_given(attr, across);
@@ -237,7 +241,8 @@ static void write_card(const struct lh_group *group, const struct lh_group_attr 
     lh_put_be32(card, CARD_VERSION);
     lh_put_be32(card + 4, attr->size);
     lh_put_be64(card + 8, group->mesh->block_bytes);
-    lh_put_be32(card + CARD_BOUNDED, group->mesh->bounded[0] | (uint32_t)group->mesh->bounded[1] << 1);
+    lh_put_be16(card + CARD_PAYLOAD, (uint16_t)group->mesh->payload_max);
+    lh_put_be16(card + CARD_BOUNDED, (uint16_t)(group->mesh->bounded[0] | group->mesh->bounded[1] << 1));
     if (attr->site)
         memcpy(card + CARD_SITE, attr->site, strlen(attr->site));
 }
@@ -288,6 +293,7 @@ static int read_cards(struct lh_group *group, const uint8_t *cards)
                            mesh->block_bytes, group->members.rank,
                            (unsigned long long)lh_get_be64(card + 8), r);
         memcpy(group->sites[r], card + CARD_SITE, LH_GROUP_SITE_MAX);
+        mesh->payload_max = (uint32_t)lh_min(mesh->payload_max, lh_get_be16(card + CARD_PAYLOAD));
     }
     return 0;
 }
@@ -298,7 +304,7 @@ static int check_bounded(const struct lh_group *group, const uint8_t *cards)
     const bool *own = group->mesh->bounded;
     uint32_t sites = group->paths.order->map.sites;
     for (uint32_t r = 0; r < group->members.size; r++) {
-        uint32_t other = lh_get_be32(cards + r * CREATE_CARD_BYTES + CARD_BOUNDED);
+        uint32_t other = lh_get_be16(cards + r * CREATE_CARD_BYTES + CARD_BOUNDED);
         bool inside = own[0] != (other & 1) && group->members.size > sites;
         bool across = own[1] != (other >> 1 & 1) && sites > 1;
         if (inside || across)
@@ -325,6 +331,15 @@ static bool needs_no_controller(const struct lh_attr *attr, const struct lh_engi
     return !attr->congestion && attr->rate_bps == 0 && attr->rate_max_bps == 0 && is_near(attr, engine);
 }
 
+/* Packets as large as all ranks' interfaces take, where nothing else was asked for. A path that takes only
+ * smaller ones is found later. */
+static void fill_packets(struct lh_attr *attr, uint32_t payload_max)
+{
+    struct lh_attr complete = *attr;
+    if (attr->mtu_bytes == 0 && payload_max != 0 && attr_complete_for(&complete, payload_max) == 0)
+        attr->mtu_bytes = complete.mtu_bytes;
+}
+
 static struct lh_attr attr_of(const struct lh_group *group, const struct lh_group_attr *attr, uint32_t rank)
 {
     bool across = strcmp(group->sites[group->members.rank], group->sites[rank]) != 0;
@@ -337,6 +352,7 @@ static struct lh_attr attr_of(const struct lh_group *group, const struct lh_grou
     own.device = NULL;
     own.workers = 0;
     own.peer_timeout_ns = group->mesh->peer_timeout_ns;
+    fill_packets(&own, group->mesh->payload_max);
     if (needs_no_controller(&own, own.engine))
         own.congestion = "fixed";
     return own;

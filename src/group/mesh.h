@@ -33,7 +33,8 @@ struct mesh {
     uint32_t next_group; /* id: above all that this rank has used */
     struct ahead_store ahead;
     size_t block_bytes;
-    bool bounded[2]; /* reliability inside a site, across */
+    uint32_t payload_max; /* of packets that the interfaces of all ranks send whole; 0: not known */
+    bool bounded[2];      /* reliability inside a site, across */
     lh_time timeout_ns;
     lh_time peer_timeout_ns;
     bool polling;           /* a thread waits at the queue */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <longhaul/connection.h>
+#include <longhaul/device.h>
 #include <longhaul/engine.h>
 
 #include "base/error.h"
@@ -117,6 +118,20 @@ static void close_engine(struct lh_engine *engine)
     sdr_context_destroy(engine->context);
     pthread_mutex_destroy(&engine->lock);
     free(engine);
+}
+
+uint32_t engine_payload_max(const struct lh_engine *engine)
+{
+    struct lh_device *devices;
+    size_t count;
+    uint32_t found = 0;
+    if (strncmp(engine->device, "udp:", 4) != 0 || lh_devices(&devices, &count) != 0)
+        return 0;
+    for (size_t i = 0; i < count && found == 0; i++)
+        if (strcmp(devices[i].name, engine->device) == 0)
+            found = devices[i].mtu_bytes;
+    lh_devices_free(devices);
+    return found;
 }
 
 lh_time engine_waiters_spin_ns(const struct lh_engine *engine)

@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,6 +23,7 @@
 #include <longhaul/queue.h>
 
 #include "collective/schedules.h"
+#include "group/mesh.h"
 #include "support/collective_case.h"
 #include "support/rank_threads.h"
 #include "support/sanitized.h"
@@ -409,6 +411,71 @@ static void test_child(void **state)
     sim_engines_must(lh_group_destroy(group), "lh_group_destroy");
 }
 
+/* ---- packets ----------------------------------------------------------------------------------------- */
+
+/* An interface of MTU 65536, and one of 1500. */
+#define INTERFACES                                                                                         \
+    "ip link set lo up && ip address add 10.9.9.1/32 dev lo && "                                           \
+    "ip link add wide mtu 1500 type veth peer name other && ip address add 10.9.9.2/32 dev wide && "       \
+    "ip link set other up && ip link set wide up"
+
+static const char *packet_devices[2];
+static uint32_t packet_mtu, packet_bytes[2];
+
+static void create_over_devices(struct rank_thread *thread)
+{
+    struct lh_group_attr attr;
+    struct lh_group *group;
+    struct lh_attr given, found;
+    lh_attr_init(&given);
+    given.mtu_bytes = packet_mtu;
+    lh_group_attr_init(&attr);
+    attr.rank = thread->rank;
+    attr.size = thread->size;
+    attr.exchange = rank_threads_exchange;
+    attr.exchange_context = thread;
+    attr.device = packet_devices[thread->rank];
+    attr.attr = &given;
+    sim_engines_must(lh_group_create(&attr, &group), "lh_group_create");
+    const struct link *link = &group->mesh->links[1 - thread->rank];
+    sim_engines_must(lh_connection_attr(link->lanes[LANE_BULK].connection, &found), "lh_connection_attr");
+    packet_bytes[thread->rank] = found.mtu_bytes;
+    rank_threads_meet(thread);
+    sim_engines_must(lh_group_destroy(group), "lh_group_destroy");
+}
+
+static void expect_packets(const char *one, const char *other, uint32_t asked, uint32_t bytes)
+{
+    packet_devices[0] = one;
+    packet_devices[1] = other;
+    packet_mtu = asked;
+    rank_threads_run(2, create_over_devices);
+    assert_int_equal(packet_bytes[0], bytes);
+    assert_int_equal(packet_bytes[1], bytes);
+}
+
+/* As large as the interfaces of all ranks take, unless another size is asked for. */
+static void test_packets_fill_the_interfaces(void **state)
+{
+    int status = 0;
+    (void)state;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        if (unshare(CLONE_NEWNET) != 0 || system(INTERFACES) != 0)
+            _exit(77);
+        expect_packets("udp:10.9.9.1", "udp:10.9.9.1", 0, 8896);
+        expect_packets("udp:10.9.9.1", "udp:10.9.9.2", 0, 1408);
+        expect_packets("udp:10.9.9.2", "udp:10.9.9.1", 1024, 1024);
+        expect_packets("udp:127.0.0.1", "udp:127.0.0.1", 0, 4096);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+        skip();
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -416,7 +483,7 @@ int main(void)
         cmocka_unit_test(test_split),   cmocka_unit_test(test_leave_with_messages_under_way),
         cmocka_unit_test(test_leave),   cmocka_unit_test(test_refuse),
         cmocka_unit_test(test_give_up), cmocka_unit_test(test_destroy_first),
-        cmocka_unit_test(test_child),
+        cmocka_unit_test(test_child),   cmocka_unit_test(test_packets_fill_the_interfaces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

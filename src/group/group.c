@@ -716,6 +716,11 @@ struct lh_engine *lh_group_engine(const struct lh_group *group)
     return group->mesh->engine;
 }
 
+uint32_t lh_group_mtu(const struct lh_group *group)
+{
+    return group->mesh->payload_max;
+}
+
 int lh_group_error(struct lh_group *group, uint32_t rank)
 {
     if (!group)

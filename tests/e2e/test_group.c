@@ -420,7 +420,7 @@ static void test_child(void **state)
     "ip link set other up && ip link set wide up"
 
 static const char *packet_devices[2];
-static uint32_t packet_mtu, packet_bytes[2];
+static uint32_t packet_mtu, packet_bytes[2], packet_limits[2];
 
 static void create_over_devices(struct rank_thread *thread)
 {
@@ -440,11 +440,13 @@ static void create_over_devices(struct rank_thread *thread)
     const struct link *link = &group->mesh->links[1 - thread->rank];
     sim_engines_must(lh_connection_attr(link->lanes[LANE_BULK].connection, &found), "lh_connection_attr");
     packet_bytes[thread->rank] = found.mtu_bytes;
+    packet_limits[thread->rank] = lh_group_mtu(group);
     rank_threads_meet(thread);
     sim_engines_must(lh_group_destroy(group), "lh_group_destroy");
 }
 
-static void expect_packets(const char *one, const char *other, uint32_t asked, uint32_t bytes)
+static void expect_packets(const char *one, const char *other, uint32_t asked, uint32_t bytes,
+                           uint32_t limit)
 {
     packet_devices[0] = one;
     packet_devices[1] = other;
@@ -452,6 +454,8 @@ static void expect_packets(const char *one, const char *other, uint32_t asked, u
     rank_threads_run(2, create_over_devices);
     assert_int_equal(packet_bytes[0], bytes);
     assert_int_equal(packet_bytes[1], bytes);
+    assert_int_equal(packet_limits[0], limit);
+    assert_int_equal(packet_limits[1], limit);
 }
 
 /* As large as the interfaces of all ranks take, unless another size is asked for. */
@@ -464,10 +468,10 @@ static void test_packets_fill_the_interfaces(void **state)
     if (child == 0) {
         if (unshare(CLONE_NEWNET) != 0 || system(INTERFACES) != 0)
             _exit(77);
-        expect_packets("udp:10.9.9.1", "udp:10.9.9.1", 0, 8896);
-        expect_packets("udp:10.9.9.1", "udp:10.9.9.2", 0, 1408);
-        expect_packets("udp:10.9.9.2", "udp:10.9.9.1", 1024, 1024);
-        expect_packets("udp:127.0.0.1", "udp:127.0.0.1", 0, 4096);
+        expect_packets("udp:10.9.9.1", "udp:10.9.9.1", 0, 8896, 8896);
+        expect_packets("udp:10.9.9.1", "udp:10.9.9.2", 0, 1408, 1408);
+        expect_packets("udp:10.9.9.2", "udp:10.9.9.1", 1024, 1024, 1408);
+        expect_packets("udp:127.0.0.1", "udp:127.0.0.1", 0, 4096, 0);
         _exit(0);
     }
     assert_int_equal(waitpid(child, &status, 0), child);

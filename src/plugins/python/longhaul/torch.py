@@ -770,6 +770,7 @@ class ProcessGroupLonghaul(_Base):
             raise self._closed
         if self._mail is None:
             settings = {k: v for k, v in self._options.settings.items() if k.startswith("peer_timeout")}
+            settings.update({"mtu_bytes": lib.lh_group_mtu(self._group._handle) or None})
             settings.update(self._options.attr or {})
             self._mail = Messages(self._group, self._store, self._endpoint, settings)
         return self._mail

@@ -13,10 +13,11 @@
 #include "fabric/fabric.h"
 #include "fabric/udp/udp_state.h"
 #include "fabric/verbs/verbs_parts.h"
+#include "fabric/xdp/xdp_fabric.h"
 
 /* ---- registry -------------------------------------------------------------------------------------- */
 
-static const struct fabric_ops *const built_in[] = {&fabric_udp_ops, &fabric_verbs_ops};
+static const struct fabric_ops *const built_in[] = {&fabric_udp_ops, &fabric_verbs_ops, &fabric_xdp_ops};
 
 #define BUILT_IN (sizeof built_in / sizeof built_in[0])
 
@@ -102,8 +103,8 @@ void lh_devices_free(struct lh_device *devices)
 /* ---- open ------------------------------------------------------------------------------------------ */
 
 #define KINDS                                                                                              \
-    "\"udp:<local address>\" (udp:[::1], udp:127.0.0.1), \"verbs:<device>\" (verbs:mlx5_0, verbs:rxe0, "   \
-    "verbs) and \"sim:<world>/<host>\""
+    "\"udp:<local address>\" (udp:[::1], udp:127.0.0.1), \"xdp:<interface>\" (xdp:eth0), "                 \
+    "\"verbs:<device>\" (verbs:mlx5_0, verbs:rxe0, verbs) and \"sim:<world>/<host>\""
 
 /* The fabric of liblonghaul-sim, whether it is registered or not. */
 static bool is_sim(const char *kind, size_t bytes)

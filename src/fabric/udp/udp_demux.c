@@ -425,6 +425,26 @@ void udp_demux_forward(struct udp_channel *channel, const struct udp_part *part)
     pthread_mutex_unlock(&fabric->lock);
 }
 
+/* The port is one that was opened for the bypass, so an index has it. */
+static uint32_t index_of_port(const struct udp_fabric *fabric, uint16_t port)
+{
+    uint32_t index = 0;
+    while (index < QP_INFO_CHANNELS_MAX - 1 &&
+           (fabric->ports[index] == NULL || fabric->ports[index]->shared.port != port))
+        index++;
+    return index;
+}
+
+void udp_demux_bypassed(struct udp_channel *reader, uint16_t port, const struct udp_part *part)
+{
+    struct udp_fabric *fabric = udp_fabric_of(reader->endpoint);
+    pthread_mutex_lock(&fabric->lock);
+    const struct reading reading = {fabric, index_of_port(fabric, port), NULL, stats_of(reader->endpoint),
+                                    NULL};
+    sort_part(&reading, part);
+    pthread_mutex_unlock(&fabric->lock);
+}
+
 bool udp_shared_poll(struct fabric *base)
 {
     struct udp_fabric *fabric = (struct udp_fabric *)base;

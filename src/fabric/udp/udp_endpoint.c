@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/error.h"
+#include "base/min_max.h"
 #include "fabric/fabric.h"
 #include "fabric/udp/udp_address.h"
 #include "fabric/udp/udp_parts.h"
@@ -23,11 +24,15 @@
 #define CACHE_LINE_BYTES 64u
 
 /* A full packet then needs no padding, so that its place in a burst is known beforehand. */
-static int check_mtu(uint32_t mtu_bytes)
+static int check_mtu(const struct udp_fabric *fabric, uint32_t mtu_bytes)
 {
     if (!roce_payload_is_valid(mtu_bytes))
         return lh_fail(LH_EMTU, "MTU %u: invalid (use a multiple of %u up to %u)", mtu_bytes,
                        ROCE_PAYLOAD_STEP, ROCE_PAYLOAD_MAX);
+    if (fabric->bypass != NULL && mtu_bytes > fabric->bypass->payload_max)
+        return lh_fail(LH_EMTU,
+                       "MTU %u: packets exceed a frame of the AF_XDP socket (use --mtu %u, or udp:ADDRESS)",
+                       mtu_bytes, fabric->bypass->payload_max);
     return 0;
 }
 
@@ -176,7 +181,7 @@ static int udp_endpoint_create(struct fabric *fabric, const struct fabric_endpoi
 {
     int error = endpoint_check_shape(attr);
     if (error == 0)
-        error = check_mtu(attr->mtu_bytes);
+        error = check_mtu((const struct udp_fabric *)fabric, attr->mtu_bytes);
     if (error == 0)
         error = endpoint_check_table(attr);
     if (error != 0)
@@ -263,6 +268,22 @@ static uint64_t share_of_buffer(struct udp_fabric *fabric, const struct udp_port
     return endpoints <= socket_slots ? bytes : bytes * socket_slots / endpoints;
 }
 
+/* What comes by a bypass waits in its buffers, which all channels share. */
+static uint64_t receive_bytes(struct udp_fabric *fabric, const struct udp_endpoint *endpoint)
+{
+    const struct fabric_endpoint_attr *attr = &endpoint->table.attr;
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < attr->channels; i++)
+        bytes +=
+            usable_receive_bytes(share_of_buffer(fabric, endpoint->channels[i]->port), attr->mtu_bytes);
+    if (fabric->bypass == NULL)
+        return bytes;
+    pthread_mutex_lock(&fabric->lock);
+    uint64_t bypass_bytes = (uint64_t)fabric->bypass->receive_packets * attr->mtu_bytes / fabric->endpoints;
+    pthread_mutex_unlock(&fabric->lock);
+    return lh_min(bytes, bypass_bytes);
+}
+
 static void udp_endpoint_info(struct fabric_endpoint *endpoint, struct qp_info_endpoint *info)
 {
     const struct udp_endpoint *udp = udp_endpoint_of(endpoint);
@@ -282,8 +303,8 @@ static void udp_endpoint_info(struct fabric_endpoint *endpoint, struct qp_info_e
         info->channel_port[i] = port->shared.port;
         for (uint32_t generation = 0; generation < attr->generations; generation++)
             info->qpn[generation][i] = udp->channels[i]->generations[generation].qpn;
-        info->receive_buffer_bytes += usable_receive_bytes(share_of_buffer(fabric, port), attr->mtu_bytes);
     }
+    info->receive_buffer_bytes = receive_bytes(fabric, udp);
 }
 
 static int udp_slot_bind(struct fabric_endpoint *endpoint, uint32_t slot, const struct fabric_slot *what,
@@ -334,22 +355,20 @@ static void warn_of_small_buffer(struct udp_fabric *fabric)
              (unsigned long long)asked, (unsigned long long)granted, (unsigned long long)asked);
 }
 
-static int open_udp(const struct fabric_attr *attr, struct fabric **made)
+int udp_fabric_open(const union udp_address *local, uint64_t receive_buffer_bytes,
+                    struct udp_bypass *bypass, struct fabric **made)
 {
-    union udp_address local;
-    int error = udp_address_parse(attr->address, &local);
-    if (error != 0)
-        return error;
     struct udp_fabric *fabric = calloc(1, sizeof *fabric);
     if (fabric == NULL)
         return lh_fail(LH_ENOMEM, "no memory for a fabric");
     fabric->base.ops = &fabric_udp_ops;
-    fabric->local = local;
+    fabric->local = *local;
+    fabric->bypass = bypass;
     fabric->receive_buffer_bytes =
-        attr->receive_buffer_bytes != 0 ? attr->receive_buffer_bytes : FABRIC_RECEIVE_BUFFER_DEFAULT;
+        receive_buffer_bytes != 0 ? receive_buffer_bytes : FABRIC_RECEIVE_BUFFER_DEFAULT;
     if (fabric->receive_buffer_bytes > UDP_SOCKET_BUFFER_MAX)
         fabric->receive_buffer_bytes = UDP_SOCKET_BUFFER_MAX;
-    error = udp_socket_open_front(&local, fabric->receive_buffer_bytes, &fabric->front);
+    int error = udp_socket_open_front(local, fabric->receive_buffer_bytes, &fabric->front);
     if (error != 0)
         goto free_fabric;
     error = udp_demux_open(fabric);
@@ -366,9 +385,18 @@ free_fabric:
     return error;
 }
 
+static int open_udp(const struct fabric_attr *attr, struct fabric **made)
+{
+    union udp_address local;
+    int error = udp_address_parse(attr->address, &local);
+    return error != 0 ? error : udp_fabric_open(&local, attr->receive_buffer_bytes, NULL, made);
+}
+
 static void close_udp(struct fabric *fabric)
 {
     struct udp_fabric *udp = (struct udp_fabric *)fabric;
+    if (udp->bypass != NULL)
+        udp->bypass->ops->close(udp->bypass);
     udp_ports_close(udp);
     udp_demux_close(udp);
     udp_socket_close(&udp->front);
@@ -386,22 +414,31 @@ static lh_time now(struct fabric *fabric)
 static uint32_t poll_fds(struct fabric_endpoint *endpoint, uint32_t channel, int *fds)
 {
     const struct udp_endpoint *udp = udp_endpoint_of(endpoint);
+    const struct udp_bypass *bypass = udp_fabric_of(udp)->bypass;
     fds[0] =
         channel == FABRIC_CONTROL ? udp_fabric_of(udp)->front.fd : udp_channel_fd(udp->channels[channel]);
-    return 1;
+    if (channel == FABRIC_CONTROL || bypass == NULL)
+        return 1;
+    fds[1] = bypass->fd;
+    return 2;
 }
 
 static lh_time arrived(struct fabric_endpoint *endpoint, uint32_t channel)
 {
-    int fd;
-    poll_fds(endpoint, channel, &fd);
-    lh_time ago_ns = udp_socket_ago(fd);
+    int fds[FABRIC_POLL_FDS_MAX];
+    if (poll_fds(endpoint, channel, fds) > 1) /* a bypass knows no time */
+        return 0;
+    lh_time ago_ns = udp_socket_ago(fds[0]);
     return ago_ns != 0 ? now(endpoint->fabric) - ago_ns : 0;
 }
 
 static const char *warning(struct fabric *fabric)
 {
     const struct udp_fabric *udp = (const struct udp_fabric *)fabric;
+    const struct udp_bypass *bypass = udp->bypass;
+    const char *of_bypass = bypass != NULL ? bypass->ops->warning(bypass) : NULL;
+    if (of_bypass != NULL)
+        return of_bypass;
     return udp->warning[0] != '\0' ? udp->warning : NULL;
 }
 

@@ -27,6 +27,8 @@ enum udp_left {
 enum udp_left udp_demux_shared(struct udp_channel *channel, uint32_t *messages);
 /* Sorts what waits in a direct socket of a channel index that has no owner. Under the lock. */
 void udp_demux_drain(struct udp_fabric *fabric, int fd, uint32_t index);
+/* Sorts a packet that came by the bypass, to that port: it is not the channel's that read it. */
+void udp_demux_bypassed(struct udp_channel *reader, uint16_t port, const struct udp_part *part);
 /* Sorts a packet that came to a channel's direct socket, and is another's: the kernel had joined it with one
  * for this channel. */
 void udp_demux_forward(struct udp_channel *channel, const struct udp_part *part);

@@ -32,6 +32,8 @@ static int open_port(struct udp_fabric *fabric, uint32_t index)
     if (error != 0)
         goto free_port;
     error = watch(fabric, port, index);
+    if (error == 0 && fabric->bypass != NULL)
+        error = fabric->bypass->ops->open_port(fabric->bypass, port->shared.port);
     if (error != 0)
         goto close_socket;
     fabric->ports[index] = port;

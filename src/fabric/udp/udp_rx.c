@@ -13,7 +13,9 @@
 #include <netinet/udp.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/error.h"
+#include "base/min_max.h"
 #include "fabric/fabric.h"
 
 #ifndef UDP_GRO
@@ -66,11 +68,21 @@ static void count_drops(struct udp_channel *channel)
         fabric_count(stats_of(channel), rx_socket_drops, drops);
 }
 
+/* Whoever finds them counts them: they may be anybody's. */
+static void count_bypass_drops(struct udp_fabric *fabric, struct lh_stats *stats)
+{
+    struct udp_bypass *bypass = fabric->bypass;
+    uint32_t drops = bypass != NULL ? note_drops(&fabric->bypass_drops, bypass->ops->drops(bypass)) : 0;
+    if (drops > 0)
+        fabric_count(stats, rx_socket_drops, drops);
+}
+
 void udp_count_drops(struct fabric_endpoint *endpoint)
 {
     const struct udp_endpoint *udp = udp_endpoint_of(endpoint);
     for (uint32_t i = 0; i < udp->table.attr.channels; i++)
         count_drops(udp->channels[i]);
+    count_bypass_drops(udp_fabric_of(udp), udp->table.attr.stats);
     udp_count_strays(udp_fabric_of(udp), udp->table.attr.stats);
 }
 
@@ -164,19 +176,19 @@ static int receive_message(struct udp_channel *channel, struct udp_direct *direc
     return 1;
 }
 
-/* Judges one packet that somebody put into the inbox. */
-static void take_from_inbox(struct udp_channel *channel, struct udp_packet *packet)
+/* Judges one packet that came by the bypass, or that somebody put into the inbox. */
+static void take_part(struct udp_channel *channel, const struct udp_part *part)
 {
     struct udp_rx *rx = &channel->rx;
-    rx->from = packet->from;
-    if (!note_peer(channel, &packet->from)) {
+    rx->from = *part->from;
+    if (!note_peer(channel, part->from)) {
         fabric_count(stats_of(channel), bad_source, 1);
         return;
     }
     const uint32_t before = rx->arrivals.count;
-    const struct udp_received message = {packet->bytes, packet->bytes, packet->place};
-    udp_take_message(channel, packet->data, &message);
-    if (!packet->marked)
+    const struct udp_received message = {part->bytes, part->bytes, part->place};
+    udp_take_message(channel, part->data, &message);
+    if (!part->marked)
         return;
     count_marked(channel);
     if (rx->arrivals.count > before && channel->endpoint->peer.fabric == QP_INFO_VERBS)
@@ -190,10 +202,46 @@ static uint32_t poll_inbox(struct udp_channel *channel)
         struct udp_packet *packet = udp_inbox_take(&channel->inbox);
         if (packet == NULL)
             break;
-        take_from_inbox(channel, packet);
+        const struct udp_part part = {&packet->from, packet->data, packet->bytes, packet->place,
+                                      packet->marked};
+        take_part(channel, &part);
         udp_packet_return(&udp_fabric_of(channel->endpoint)->packets, packet);
     }
     return arrivals->count;
+}
+
+/* It came to the channel's port, and names one of its queue pairs. */
+static bool is_for_channel(const struct udp_channel *channel, const struct udp_bypass_packet *packet)
+{
+    if (packet->port != channel->port->shared.port || packet->bytes < ROCE_BTH_BYTES)
+        return false;
+    uint32_t qpn = lh_get_be24(packet->data + ROCE_QPN_OFFSET);
+    for (uint32_t i = 0; i < channel->endpoint->table.attr.generations; i++)
+        if (channel->generations[i].qpn == qpn)
+            return true;
+    return false;
+}
+
+/* Takes what waits in the bypass, as much as there is room for: the channel's own where it lies, all other
+ * into inboxes. The number of packets, bad ones included; negative: the device is gone. */
+static int poll_bypass(struct udp_channel *channel)
+{
+    struct udp_bypass *bypass = udp_fabric_of(channel->endpoint)->bypass;
+    const struct udp_arrivals *arrivals = &channel->rx.arrivals;
+    struct udp_bypass_packet packets[FABRIC_BATCH_MAX];
+    uint32_t room = arrivals->room - arrivals->count;
+    int count = bypass->ops->receive(bypass, packets, (uint32_t)lh_min(room, FABRIC_BATCH_MAX));
+    for (int i = 0; i < count; i++) {
+        const struct udp_part part = {&packets[i].from, packets[i].data, packets[i].bytes, packets[i].ip_id,
+                                      packets[i].marked};
+        if (is_for_channel(channel, &packets[i]))
+            take_part(channel, &part);
+        else
+            udp_demux_bypassed(channel, packets[i].port, &part);
+    }
+    if (count > 0)
+        bypass->ops->release(bypass, packets, (uint32_t)count);
+    return count;
 }
 
 /* A poll that took nothing after it read that many messages. Messages that were dropped may hide good ones
@@ -306,6 +354,13 @@ static int poll_direct(struct udp_channel *channel, struct udp_direct *direct)
     return (int)arrivals->count;
 }
 
+/* Of a poll that read packets. */
+static int taken_or_again(const struct udp_channel *channel)
+{
+    uint32_t taken = channel->rx.arrivals.count;
+    return taken > 0 ? (int)taken : FABRIC_POLL_AGAIN;
+}
+
 /* Nothing is posted, so what comes is late: it is read now and then. Through NAT a punch may come. */
 static bool may_wait(struct udp_channel *channel, struct udp_direct *direct)
 {
@@ -337,6 +392,11 @@ int udp_poll(struct fabric_endpoint *endpoint, uint32_t index, struct fabric_arr
         if (direct == NULL)
             seek_promotion(channel, taken);
         return (int)taken;
+    }
+    if (udp_fabric_of(udp)->bypass != NULL) {
+        int got = poll_bypass(channel);
+        if (got != 0)
+            return got > 0 ? taken_or_again(channel) : got;
     }
     if (direct == NULL)
         return poll_shared(channel);

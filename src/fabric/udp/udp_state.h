@@ -23,6 +23,7 @@
 
 #include "fabric/fabric.h"
 #include "fabric/rx_check.h"
+#include "fabric/udp/udp_bypass.h"
 #include "fabric/udp/udp_queues.h"
 #include "fabric/udp/udp_socket.h"
 
@@ -42,6 +43,7 @@ struct udp_tx {
     union udp_address to;
     struct icrc_flow flow;
     struct udp_prefix prefix;
+    struct udp_next_hop hop; /* of a bypass */
 };
 
 struct udp_rx {
@@ -145,6 +147,8 @@ struct udp_fabric {
     struct fabric base;
     union udp_address local; /* port 0 */
     uint64_t receive_buffer_bytes;
+    struct udp_bypass *bypass;     /* NULL: all goes through the sockets */
+    _Atomic uint32_t bypass_drops; /* those that were counted */
     char warning[256];
     struct udp_socket front; /* reads under the lock; writes need none */
     pthread_mutex_t lock;

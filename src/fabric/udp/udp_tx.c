@@ -103,6 +103,7 @@ struct batch {
     struct iovec iov[3 * FABRIC_BATCH_MAX];
     struct mmsghdr message[FABRIC_BATCH_MAX];
     uint32_t message_packets[FABRIC_BATCH_MAX];
+    uint32_t message_segment_bytes[FABRIC_BATCH_MAX];
     uint64_t message_wire_bytes[FABRIC_BATCH_MAX];
     /* The size of segments, and ECN. */
     _Alignas(
@@ -200,6 +201,7 @@ static void end_message(struct batch *batch, uint32_t segment_bytes, bool ecn)
     struct msghdr *header = &batch->message[batch->messages].msg_hdr;
     const uint8_t *end = batch->frames[batch->packets] + UDP_TRAILER_ROOM;
     bool several = batch->message_packets[batch->messages] > 1;
+    batch->message_segment_bytes[batch->messages] = segment_bytes;
     add_piece(batch, end - batch->trailer, batch->trailer);
     header->msg_iovlen = (size_t)(&batch->iov[batch->iovs] - header->msg_iov);
     set_control(header, batch->control[batch->messages], several ? (uint16_t)segment_bytes : 0, ecn,
@@ -249,7 +251,8 @@ struct sending {
     const struct udp_endpoint *endpoint;
     int fd;
     uint16_t port;
-    bool *gso; /* false from when the kernel refused it */
+    bool *gso;                           /* false from when the kernel refused it */
+    const struct udp_channel *bypassing; /* its packets take the fabric's bypass; NULL: the socket */
 };
 
 /* What to do when the kernel did not take the first message. 1: it is gone; 0: try again; else stop with
@@ -274,11 +277,28 @@ static int on_send_error(const struct sending *sending, const struct batch *batc
     return lh_fail(LH_EDEVICE, "cannot send from UDP port %u: %s", sending->port, strerror(error));
 }
 
+/* The number of messages that are gone, or -1 and errno. */
+static int send_by_bypass(const struct udp_channel *channel, const struct batch *batch)
+{
+    struct udp_bypass *bypass = udp_fabric_of(channel->endpoint)->bypass;
+    const struct udp_bypass_batch messages = {
+        .messages = batch->message,
+        .segment_bytes = batch->message_segment_bytes,
+        .count = batch->messages,
+        .queue = channel->index,
+        .source_port = channel->port->shared.port,
+        .ecn = channel->endpoint->table.attr.ecn_capable,
+    };
+    return bypass->ops->send(bypass, &channel->tx.hop, &messages);
+}
+
 /* Sends what is laid out. The number of packets that are gone, or a negative error; raises *wire_bytes. */
 static int send_laid_out(const struct sending *sending, struct batch *batch, uint64_t *wire_bytes)
 {
     int sent;
-    if (batch->messages == 1) /* what is sent one by one is sent for its latency */
+    if (sending->bypassing != NULL)
+        sent = send_by_bypass(sending->bypassing, batch);
+    else if (batch->messages == 1) /* what is sent one by one is sent for its latency */
         sent = sendmsg(sending->fd, &batch->message[0].msg_hdr, MSG_DONTWAIT) < 0 ? -1 : 1;
     else
         sent = sendmmsg(sending->fd, batch->message, batch->messages, MSG_DONTWAIT);
@@ -388,6 +408,14 @@ static void use_direct(struct udp_channel *channel)
     udp_socket_set_rate(&direct->socket, rate_bps);
 }
 
+/* The channel, if its packets take the bypass now. */
+static const struct udp_channel *use_bypass(struct udp_channel *channel)
+{
+    struct udp_bypass *bypass = udp_fabric_of(channel->endpoint)->bypass;
+    struct udp_tx *tx = &channel->tx;
+    return bypass != NULL && bypass->ops->reaches(bypass, &tx->to, &tx->hop) ? channel : NULL;
+}
+
 int udp_post_writes(struct fabric_endpoint *endpoint, uint32_t index, const struct fabric_write *writes,
                     uint32_t count)
 {
@@ -399,7 +427,7 @@ int udp_post_writes(struct fabric_endpoint *endpoint, uint32_t index, const stru
     keep_to_proven_host(channel);
     use_direct(channel);
     const struct sending sending = {udp, udp_channel_fd(channel), channel->port->shared.port,
-                                    &channel->tx.gso};
+                                    &channel->tx.gso, use_bypass(channel)};
     while (taken < count) { /* each round takes a write, drops GSO for good, or was interrupted */
         uint32_t left = count - taken;
         lay_out(channel, &batch, writes + taken, left < FABRIC_BATCH_MAX ? left : FABRIC_BATCH_MAX);
@@ -522,7 +550,8 @@ int udp_control_send(struct fabric_endpoint *base, const struct fabric_datagram 
 {
     struct udp_endpoint *endpoint = udp_endpoint_of(base);
     const struct udp_fabric *fabric = udp_fabric_of(endpoint);
-    const struct sending sending = {endpoint, fabric->front.fd, fabric->front.port, &endpoint->control_gso};
+    const struct sending sending = {endpoint, fabric->front.fd, fabric->front.port, &endpoint->control_gso,
+                                    NULL};
     struct control_path path = control_path(endpoint);
     struct batch batch;
     uint32_t taken = 0;

@@ -110,7 +110,7 @@ struct sdr_send_status {
     uint32_t flags; /* 0: every packet was injected; 1: aborted (by the caller, or the QP failed) */
 };
 
-/* Opens a device. dev_name: "udp:[::1]", "udp:127.0.0.1", "sim:<world>/<host>". dev_attr may be NULL. NULL on
+/* Opens a device. dev_name: "udp:[::1]", "xdp:eth0", "sim:<world>/<host>". dev_attr may be NULL. NULL on
  * failure. */
 SDR_API struct sdr_context *sdr_context_create(const char *dev_name, struct sdr_dev_attr *dev_attr);
 /* Frees the context. SDR_ERROR while it has QPs or registered memory. */

@@ -136,7 +136,8 @@ void cli_connection_options(struct cli_connection *connection, unsigned roles)
                                          &attr->peer_timeout_ns, .kind = CLI_TIME, .min = LH_NS_PER_MS});
     add(next, (struct cli_option){
                   "device", "DEVICE",
-                  "udp:ADDRESS or verbs:DEVICE; see 'longhaul devices' (udp on the address in use)",
+                  "udp:ADDRESS, xdp:INTERFACE or verbs:DEVICE; see 'longhaul devices' (udp on the "
+                  "address in use)",
                   &attr->device, .kind = CLI_TEXT});
 }
 

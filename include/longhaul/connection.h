@@ -48,7 +48,7 @@ enum lh_notice {
 /* Zero means the default. Call lh_attr_init() first: it sets the defaults that are not zero. */
 struct lh_attr {
     size_t struct_bytes; /* set by lh_attr_init, so that the struct can grow */
-    /* "udp:[::1]", "udp:127.0.0.1", "sim:world/0"; NULL: udp on the address that the TCP rendezvous uses
+    /* "udp:[::1]", "xdp:eth0", "sim:world/0"; NULL: udp on the address that the TCP rendezvous uses
      * (lh_listen, lh_connect only) */
     const char *device;
     /* Scheme of this side's receives: "sr-nack", "sr-rto,alpha=2", …; "auto": the best one for each message's

@@ -14,8 +14,8 @@ extern "C" {
 
 /* A local address for connections, or an unusable device with its reason. Unknown texts are empty. */
 struct lh_device {
-    char name[96];         /* for lh_attr.device: "udp:192.0.2.7", "verbs:mlx5_0/1/gid=3" */
-    char fabric[16];       /* "udp", "verbs" */
+    char name[96];         /* for lh_attr.device: "udp:192.0.2.7", "xdp:eth0", "verbs:mlx5_0/1/gid=3" */
+    char fabric[16];       /* "udp", "verbs", "xdp" */
     char interface[64];    /* "eth0", "mlx5_0/1": device and port */
     char address[64];      /* "192.0.2.7", "[2001:db8::7]" */
     uint32_t mtu_bytes;    /* payload of the largest packet; 0: unknown */

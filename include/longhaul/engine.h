@@ -40,7 +40,7 @@ struct lh_engine;
  * its own rate_bps. */
 struct lh_engine_attr {
     size_t struct_bytes;           /* set by lh_engine_attr_init, so that the struct can grow */
-    const char *device;            /* "udp:[::1]", "udp:127.0.0.1", "sim:world/0"; required. Copied */
+    const char *device;            /* "udp:[::1]", "xdp:eth0", "sim:world/0"; required. Copied */
     uint32_t channels;             /* maximum per connection; default 1 */
     uint32_t workers;              /* threads, at most one per channel; default 1, LH_NO_WORKERS: none */
     const int *worker_cpus;        /* one CPU per worker, -1 for any; NULL: any. Copied */

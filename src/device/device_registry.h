@@ -21,7 +21,7 @@ const struct fabric_ops *fabric_named(const char *name, size_t bytes);
 
 /* From the name of a device to its fabric. */
 
-/* Opens the fabric that a device name picks: "udp:[::1]", "udp:127.0.0.1", "sim:<world>/<host>",
+/* Opens the fabric that a device name picks: "udp:[::1]", "xdp:eth0", "sim:<world>/<host>",
  * "verbs:<device>", "verbs" (any device); a bare "mlx5_0" or "rxe0" is verbs, too. -LH_EDEVICE names the
  * kinds there are. */
 int fabric_open(const char *device, uint64_t receive_buffer_bytes, struct fabric **fabric);

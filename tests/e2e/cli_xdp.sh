@@ -195,6 +195,23 @@ wait "$pid" 2>/dev/null
 ! has_program || fail "a program is left on the interface"
 ended send "$sender" 1 60
 
+say "an MTU of 9000: the driver has no native mode for it, and packets must fit a frame"
+make_network
+for name in left:vl middle:vm middle:vn right:vr; do
+    ip -n ${name%:*} link set ${name#*:} mtu 9000
+done
+serve xdp:vr 10.77.2.2
+begin_send xdp:vl --mtu 3712
+end_send
+expect_line "$work/recv.err" "generic mode is slower"
+serve xdp:vr 10.77.2.2
+begin_send xdp:vl
+ended send "$sender" 1 60
+expect_line "$work/send.err" "(use --mtu 3712, or udp:ADDRESS)"
+kill "$pid"
+wait "$pid" 2>/dev/null
+make_network
+
 say "an interface that goes down in mid-transfer, and comes back"
 begin_slowly
 ip -n left link set vl down

@@ -234,28 +234,33 @@ static bool is_usable(const struct ifaddrs *entry)
     return entry->ifa_addr->sa_family == AF_INET6 && !IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr);
 }
 
+void udp_device_describe(struct lh_device *device, const char *interface, const union udp_address *address)
+{
+    char text[UDP_ADDRESS_TEXT_MAX];
+    udp_address_format(address, text);
+    snprintf(device->interface, sizeof device->interface, "%s", interface);
+    snprintf(device->address, sizeof device->address, "%.63s", text);
+    snprintf(device->late_packets, sizeof device->late_packets, "slot table");
+    snprintf(device->congestion, sizeof device->congestion, "by longhaul");
+    device->mtu_bytes = payload_of(interface, udp_address_is_ipv4(address));
+    device->rate_bps = rate_of(interface);
+    if (device->mtu_bytes == 0)
+        snprintf(device->trouble, sizeof device->trouble,
+                 "MTU of %s: below the smallest RoCE packet, %u bytes (raise it)", interface,
+                 ROCE_MTU_MIN + ROCE_WRITE_IMM_OVERHEAD_V6);
+}
+
 static void add(struct fabric_device_list *list, const struct ifaddrs *entry)
 {
     union udp_address address = {0};
     bool ipv4 = entry->ifa_addr->sa_family == AF_INET;
     memcpy(&address, entry->ifa_addr, ipv4 ? sizeof address.v4 : sizeof address.v6);
     udp_address_set_port(&address, 0);
-    char text[UDP_ADDRESS_TEXT_MAX];
-    udp_address_format(&address, text);
     struct lh_device *device = fabric_device_add(list, "udp");
     if (device == NULL)
         return;
-    snprintf(device->name, sizeof device->name, "udp:%s", text);
-    snprintf(device->interface, sizeof device->interface, "%s", entry->ifa_name);
-    snprintf(device->address, sizeof device->address, "%.63s", text);
-    snprintf(device->late_packets, sizeof device->late_packets, "slot table");
-    snprintf(device->congestion, sizeof device->congestion, "by longhaul");
-    device->mtu_bytes = payload_of(entry->ifa_name, ipv4);
-    device->rate_bps = rate_of(entry->ifa_name);
-    if (device->mtu_bytes == 0)
-        snprintf(device->trouble, sizeof device->trouble,
-                 "MTU of %s: below the smallest RoCE packet, %u bytes (raise it)", entry->ifa_name,
-                 ROCE_MTU_MIN + ROCE_WRITE_IMM_OVERHEAD_V6);
+    udp_device_describe(device, entry->ifa_name, &address);
+    snprintf(device->name, sizeof device->name, "udp:%s", device->address);
 }
 
 int udp_devices(struct fabric_device_list *list)

@@ -46,5 +46,7 @@ char *udp_address_format(const union udp_address *address, char out[UDP_ADDRESS_
 /* The addresses of this machine, as devices of the udp fabric. */
 
 int udp_devices(struct fabric_device_list *list);
+/* Sets all but the name of a device of sockets on this address of an interface. */
+void udp_device_describe(struct lh_device *device, const char *interface, const union udp_address *address);
 
 #endif

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <ifaddrs.h>
-#include <linux/udp.h>
+#include <linux/capability.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -243,6 +245,7 @@ static void send_message(struct xdp_socket *socket, const struct xdp_flow *flow,
                          const struct udp_bypass_batch *batch, uint32_t index, uint32_t datagrams)
 {
     const struct msghdr *message = &batch->messages[index].msg_hdr;
+    assert(flow->header_bytes + batch->segment_bytes[index] <= XDP_FRAME_BYTES); /* payload_max */
     struct xdp_gather gather = {.pieces = message->msg_iov, .count = message->msg_iovlen};
     for (uint32_t i = 0; i < datagrams; i++) {
         uint8_t *frame = xdp_socket_send_frame(socket);
@@ -447,6 +450,10 @@ static int open_bypass(const struct xdp_interface *interface, const union udp_ad
 
 /* ---- device names ------------------------------------------------------------------------------------ */
 
+#ifndef AF_XDP
+#define AF_XDP 44
+#endif
+
 /* How good an address is as a default: IPv4, then IPv6, then link-local. 0: it is none. */
 static int rank_of(const struct ifaddrs *entry)
 {
@@ -529,7 +536,66 @@ static int open_xdp(const struct fabric_attr *attr, struct fabric **made)
     return error;
 }
 
+/* ---- device list ------------------------------------------------------------------------------------- */
+
+static bool has_capability(const struct __user_cap_data_struct *sets, uint32_t capability)
+{
+    return (sets[capability / 32].effective >> capability % 32 & 1) != 0;
+}
+
+/* Why this process cannot open any; NULL: it can. */
+static const char *unusable_reason(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3] = {0};
+    if (syscall(SYS_capget, &header, sets) != 0 || !has_capability(sets, CAP_NET_RAW) ||
+        !has_capability(sets, CAP_NET_ADMIN) ||
+        !(has_capability(sets, CAP_BPF) || has_capability(sets, CAP_SYS_ADMIN)))
+        return "AF_XDP needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF (run as root, or use udp:ADDRESS)";
+    int fd = socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return "kernel without AF_XDP (use udp:ADDRESS)";
+    close(fd);
+    return NULL;
+}
+
+static void add_device(struct fabric_device_list *list, const struct xdp_interface *interface,
+                       const union udp_address *address)
+{
+    const uint32_t overhead =
+        udp_address_is_ipv4(address) ? ROCE_WRITE_IMM_OVERHEAD_V4 : ROCE_WRITE_IMM_OVERHEAD_V6;
+    const uint32_t payload_max = roce_payload_for(XDP_PACKET_BYTES_MAX - XDP_ETHERNET_BYTES, overhead);
+    struct lh_device *device = fabric_device_add(list, "xdp");
+    if (device == NULL)
+        return;
+    udp_device_describe(device, interface->name, address);
+    device->mtu_bytes = (uint32_t)lh_min(device->mtu_bytes, payload_max);
+    snprintf(device->name, sizeof device->name, "xdp:%s", interface->name);
+}
+
+/* One for each Ethernet interface with an address, as it is opened by default. */
+static int xdp_devices(struct fabric_device_list *list)
+{
+    struct if_nameindex *all = if_nameindex();
+    const char *reason = unusable_reason();
+    if (all == NULL)
+        return lh_fail(LH_ESYSTEM, "the interfaces of this machine cannot be read: %s", strerror(errno));
+    for (const struct if_nameindex *entry = all; reason == NULL && entry->if_index != 0; entry++) {
+        struct xdp_interface interface;
+        union udp_address address;
+        if (xdp_interface_find(entry->if_name, &interface) == 0 && interface.is_up &&
+            find_address(entry->if_name, NULL, &address) == 0)
+            add_device(list, &interface, &address);
+    }
+    if_freenameindex(all);
+    struct lh_device *device = reason != NULL ? fabric_device_add(list, "xdp") : NULL;
+    if (device != NULL)
+        snprintf(device->trouble, sizeof device->trouble, "%s", reason);
+    return 0;
+}
+
 const struct fabric_ops fabric_xdp_ops = {
     .name = "xdp",
+    .devices = xdp_devices,
     .open = open_xdp,
 };

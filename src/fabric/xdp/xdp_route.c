@@ -47,6 +47,7 @@ static int read_interface(int fd, struct xdp_interface *interface)
     if (request.ifr_hwaddr.sa_family != ARPHRD_ETHER)
         return lh_fail(LH_EDEVICE, "device xdp:%s: not an Ethernet interface (use udp:ADDRESS)", name);
     memcpy(interface->mac, request.ifr_hwaddr.sa_data, XDP_MAC_BYTES);
+    interface->is_up = ioctl(fd, SIOCGIFFLAGS, &request) == 0 && (request.ifr_flags & IFF_UP) != 0;
     interface->queues = queues_of(fd, name);
     return 0;
 }

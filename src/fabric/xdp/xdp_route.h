@@ -18,6 +18,7 @@ struct xdp_interface {
     uint32_t mtu_bytes; /* of IP packets */
     uint32_t queues;    /* receive queues, 1 where the driver does not report them */
     uint8_t mac[XDP_MAC_BYTES];
+    bool is_up;
 };
 
 /* Reads what an interface is. -LH_EDEVICE: there is none of that name, it is no Ethernet, or the loopback. */

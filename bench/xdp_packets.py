@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # One sender and one receiver on a veth pair between two network namespaces, MTU 1,500: the fabrics udp and
-# xdp in all combinations, beside the kernel's TCP. Goodput, packets a second, CPU time a byte of each side.
+# xdp in all combinations, beside the kernel's TCP. Goodput, packets a second, CPU time a byte of each side,
+# and the part of it outside the kernel.
 #
 # usage: BUILD=build xdp_packets.py [--quick] [--json FILE]
 #   --json FILE   appends a line a result, as bench/run does
@@ -13,14 +14,15 @@
 import json
 import os
 import re
+import socket
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 BUILD = os.path.abspath(os.environ.get("BUILD", "build"))
 LONGHAUL = os.path.join(BUILD, "longhaul")
-TCP = os.path.join(BUILD, "bench", "bench_tcp_messages")
 QUICK = "--quick" in sys.argv
 OUTPUT = sys.argv[sys.argv.index("--json") + 1] if "--json" in sys.argv else None
 LAUNCHES = 2 if QUICK else 7
@@ -64,10 +66,10 @@ def remove_network():
 
 
 def seconds(process):
-    """User and system time of a process that has ended, or ends now."""
+    """CPU time, and user time of it, of a process that has ended, or ends now."""
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
-    return usage.ru_utime + usage.ru_stime
+    return usage.ru_utime + usage.ru_stime, usage.ru_utime
 
 
 def device(fabric, side):
@@ -98,20 +100,51 @@ def launch_longhaul(sender, receiver):
     return result["goodput_bps"], times, repeated / max(1, sent)
 
 
+def tcp_receiver(address):
+    """Takes messages, answers each with a byte; prints its CPU time when the sender is done."""
+    with socket.create_server((address, 0)) as listener:
+        print(listener.getsockname()[1], flush=True)
+        with listener.accept()[0] as peer:
+            buffer = memoryview(bytearray(MIB))
+            before, left = os.times(), SIZE
+            while taken := peer.recv_into(buffer):
+                left -= taken
+                if left <= 0:
+                    left += SIZE
+                    peer.sendall(b"x")
+    print_times(before, [])
+
+
+def tcp_sender(address, port):
+    message = bytes(SIZE)
+    with socket.create_connection((address, int(port))) as peer:
+        before, moments = os.times(), [time.monotonic()]
+        for _ in range(WARM + COUNT):
+            peer.sendall(message)
+            peer.recv(1)
+            moments.append(time.monotonic())
+    print_times(before, [later - earlier for earlier, later in zip(moments[WARM:], moments[WARM + 1:])])
+
+
+def print_times(before, messages_s):
+    after = os.times()
+    user, system = after.user - before.user, after.system - before.system
+    print(json.dumps({"cpu": [user + system, user], "messages_s": messages_s}), flush=True)
+
+
 def launch_tcp():
-    server = subprocess.Popen(inside("right", [TCP, "--server", RIGHT, "5000"]), stdout=subprocess.DEVNULL)
-    subprocess.run(inside("right", ["sh", "-c",
-                                    "until ss -Hltn sport = :5000 | grep -q .; do sleep 0.01; done"]),
-                   check=True, timeout=30)
-    client = subprocess.Popen(inside("left", [TCP, RIGHT, "5000", "cubic", str(SIZE), str(WARM + COUNT),
-                                              "50"]), stdout=subprocess.PIPE, text=True)
-    result = json.loads(client.stdout.read())
-    times = [seconds(client)]
-    server.terminate()
-    times.append(seconds(server))
-    warmed = result["completion_s"][WARM:]
-    repeated = result["retransmitted_bytes"] / max(1, result["sent_bytes"])
-    return 8 * SIZE * len(warmed) / sum(warmed), times, repeated
+    """Both ends are this script: its own part of the time is small, as it moves a MiB a call."""
+    def start(side, *arguments):
+        command = [sys.executable, __file__, *(["--quick"] if QUICK else []), *arguments]
+        return subprocess.Popen(inside(side, command), stdout=subprocess.PIPE, text=True)
+
+    receiver = start("right", "--tcp-receiver", RIGHT)
+    port = receiver.stdout.readline().strip()
+    sender = start("left", "--tcp-sender", RIGHT, port)
+    sent, taken = json.loads(sender.stdout.read()), json.loads(receiver.stdout.read())
+    sender.wait()
+    receiver.wait()
+    return 8 * SIZE * COUNT / sum(sent["messages_s"]), [sent["cpu"], taken["cpu"]], None
 
 
 def measure(sender, receiver, cut):
@@ -129,15 +162,17 @@ def print_row(row, launches, reference):
     payload = PAYLOAD["tcp" if sender == "tcp" else "longhaul"]
     goodput = [bps / 1e9 for bps, _, _ in launches]
     packets = [bps / 8 / payload / 1e6 for bps, _, _ in launches]
-    each = [[1e9 * times[side] / ((WARM + COUNT) * SIZE) for _, times, _ in launches] for side in (0, 1)]
-    repeated = statistics.median(share for _, _, share in launches)
-    print(f"  {name:<17}{span(goodput, 2):>24}{span(packets, 3):>25}{span(each[0], 3):>25}"
-          f"{span(each[1], 3):>25}{100 * repeated:9.2f}", flush=True)
+    each = [[1e9 * times[side][part] / ((WARM + COUNT) * SIZE) for _, times, _ in launches]
+            for side in (0, 1) for part in (0, 1)]
+    repeated = "-" if sender == "tcp" else f"{100 * statistics.median(share for _, _, share in launches):.2f}"
+    print(f"  {name:<17}{span(goodput, 2):>22}{span(packets, 3):>23}{span(each[0], 2):>22}"
+          f"{statistics.median(each[1]):7.2f}{span(each[2], 2):>22}{statistics.median(each[3]):7.2f}"
+          f"{repeated:>9}", flush=True)
     label = "xdp_" + name.replace(", ", "_").replace(" ", "_")
     report(label + "_goodput", statistics.median(goodput), "Gbit/s", reference, len(launches))
     report(label + "_packets", statistics.median(packets), "million/s", None, len(launches))
-    report(label + "_sender_cpu", statistics.median(each[0]), "ns a byte", None, len(launches))
-    report(label + "_receiver_cpu", statistics.median(each[1]), "ns a byte", None, len(launches))
+    for side, values in zip(("sender_cpu", "sender_user", "receiver_cpu", "receiver_user"), each):
+        report(f"{label}_{side}", statistics.median(values), "ns a byte", None, len(launches))
     return statistics.median(goodput)
 
 
@@ -163,8 +198,8 @@ def main():
         remove_network()
     print(f"\n  {COUNT} messages of {SIZE // MIB} MiB, one after the other, {LAUNCHES} launches; "
           "median (lowest … highest)\n"
-          "  sender, receiver          goodput, Gbit/s       packets, million/s      sender CPU, ns/byte"
-          "    receiver CPU, ns/byte  again, %")
+          "  sender, receiver        goodput, Gbit/s      packets, million/s   sender CPU, ns/byte"
+          "   user receiver CPU, ns/byte   user again, %")
     reference = None
     for row in ROWS:
         median = print_row(row, launches[row], reference)
@@ -172,4 +207,9 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    if "--tcp-receiver" in sys.argv:
+        tcp_receiver(sys.argv[-1])
+    elif "--tcp-sender" in sys.argv:
+        tcp_sender(*sys.argv[-2:])
+    else:
+        main()

@@ -212,7 +212,8 @@ uint32_t xdp_gather_copy(struct xdp_gather *gather, uint8_t *out, uint32_t bytes
     while (copied < bytes && gather->count > 0) { /* each round ends a piece or the copy */
         const struct iovec *piece = gather->pieces;
         size_t part = lh_min(bytes - copied, piece->iov_len - gather->offset);
-        memcpy(out + copied, (const uint8_t *)piece->iov_base + gather->offset, part);
+        if (part > 0)
+            memcpy(out + copied, (const uint8_t *)piece->iov_base + gather->offset, part);
         copied += (uint32_t)part;
         gather->offset += part;
         if (gather->offset < piece->iov_len)

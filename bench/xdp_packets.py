@@ -6,6 +6,8 @@
 # usage: BUILD=build xdp_packets.py [--quick] [--json FILE]
 #   --json FILE   appends a line a result, as bench/run does
 #
+# "xdp" sends by AF_XDP (send=xdp), "default" is xdp without this option: where the kernel copies, as on veth,
+# it sends by UDP sockets.
 # "cut": the interface takes no bursts (gso_max_segs 1), so that the kernel cuts them into packets, as for a
 # wire without segmentation offload; veth passes bursts whole otherwise. An interface with an XDP program
 # takes none in any case. Needs root; without, it reports that and ends.
@@ -34,7 +36,7 @@ NAME = f"lhx{os.getpid()}"
 
 # Sender, receiver, whether bursts are cut.
 ROWS = [("udp", "udp", False), ("udp", "udp", True), ("xdp", "udp", False), ("udp", "xdp", False),
-        ("xdp", "xdp", False), ("tcp", "tcp", False), ("tcp", "tcp", True)]
+        ("xdp", "xdp", False), ("default", "default", False), ("tcp", "tcp", False), ("tcp", "tcp", True)]
 
 
 def ip(*arguments):
@@ -74,7 +76,8 @@ def seconds(process):
 
 def device(fabric, side):
     interface, address = ("x0", LEFT) if side == "left" else ("x1", RIGHT)
-    return f"xdp:{interface}/{address}" if fabric == "xdp" else f"udp:{address}"
+    return {"udp": f"udp:{address}", "xdp": f"xdp:{interface}/{address}/send=xdp",
+            "default": f"xdp:{interface}/{address}"}[fabric]
 
 
 def launch_longhaul(sender, receiver):

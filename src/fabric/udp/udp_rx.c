@@ -35,6 +35,8 @@
 /* Polls of a direct socket while no receive is posted, of which one reads it: each is a system call, on the
  * way of every message in control datagrams. */
 #define IDLE_EVERY 16u
+/* Empty polls of a bypass of which one reads the sockets, too. */
+#define SOCKETS_EVERY 16u
 
 static struct lh_stats *stats_of(const struct udp_channel *channel)
 {
@@ -222,6 +224,19 @@ static bool is_for_channel(const struct udp_channel *channel, const struct udp_b
     return false;
 }
 
+/* What comes from a peer takes one path. Where that is the bypass, a socket has packets from before or after
+ * a change of it only, and one in so many empty polls reads it: each is a system call. */
+static bool sockets_may_wait(struct udp_channel *channel)
+{
+    struct udp_rx *rx = &channel->rx;
+    if (!rx->bypassed || rx->leaving)
+        return false;
+    if (++rx->bypass_empty % SOCKETS_EVERY != 0)
+        return true;
+    rx->bypassed = rx->bypass_empty < SOCKETS_EVERY * SOCKETS_EVERY; /* silence: both from now on */
+    return false;
+}
+
 /* Takes what waits in the bypass, as much as there is room for: the channel's own where it lies, all other
  * into inboxes. The number of packets, bad ones included; negative: the device is gone. */
 static int poll_bypass(struct udp_channel *channel)
@@ -231,6 +246,10 @@ static int poll_bypass(struct udp_channel *channel)
     struct udp_bypass_packet packets[FABRIC_BATCH_MAX];
     uint32_t room = arrivals->room - arrivals->count;
     int count = bypass->ops->receive(bypass, packets, (uint32_t)lh_min(room, FABRIC_BATCH_MAX));
+    if (count > 0) {
+        channel->rx.bypassed = true;
+        channel->rx.bypass_empty = 0;
+    }
     for (int i = 0; i < count; i++) {
         const struct udp_part part = {&packets[i].from, packets[i].data, packets[i].bytes, packets[i].ip_id,
                                       packets[i].marked};
@@ -397,6 +416,8 @@ int udp_poll(struct fabric_endpoint *endpoint, uint32_t index, struct fabric_arr
         int got = poll_bypass(channel);
         if (got != 0)
             return got > 0 ? taken_or_again(channel) : got;
+        if (sockets_may_wait(channel))
+            return 0;
     }
     if (direct == NULL)
         return poll_shared(channel);

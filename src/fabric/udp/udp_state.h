@@ -57,6 +57,8 @@ struct udp_rx {
     uint32_t from_inbox;     /* packets since a direct socket was wanted last */
     uint32_t empty_polls;    /* of the direct socket */
     uint32_t idle_polls;     /* of it, while no slot is open */
+    bool bypassed;           /* what came last came by the bypass */
+    uint32_t bypass_empty;   /* polls of it since then */
     bool shared_unread;      /* packets from before the direct socket may wait in the shared one */
     bool leaving;            /* the direct socket gets no more, and is read to its end */
     _Atomic bool was_shared; /* a packet came by way of the shared socket since drops were counted last */

@@ -171,8 +171,17 @@ static void close_device(struct xdp_device *device, uint32_t place)
 
 /* ---- bypass ------------------------------------------------------------------------------------------ */
 
+/* Where the kernel copies, a burst by a UDP socket (GSO) takes less of its time than packets by AF_XDP, which
+ * it sends one by one: without a choice of the user, AF_XDP sends only where it is zero-copy. */
+enum xdp_send {
+    SEND_BY_EITHER,
+    SEND_BY_XDP,
+    SEND_BY_UDP,
+};
+
 struct xdp_bypass {
     struct udp_bypass base;
+    bool sends;
     union udp_address local; /* port 0 */
     struct xdp_device *device;
     uint32_t place;
@@ -216,6 +225,8 @@ static int xdp_open_port(struct udp_bypass *base, uint16_t port)
 static bool xdp_reaches(struct udp_bypass *base, const union udp_address *to, struct udp_next_hop *hop)
 {
     const struct xdp_bypass *bypass = xdp_of(base);
+    if (!bypass->sends)
+        return false;
     lh_time now = xdp_now();
     if (now < hop->ask_at && udp_address_same_host(to, &hop->to))
         return hop->reached;
@@ -275,10 +286,11 @@ static int xdp_send(struct udp_bypass *base, const struct udp_next_hop *hop,
         send_message(socket, &flow, batch, taken, datagrams);
     }
     int error = xdp_socket_send_end(socket);
-    if (error == 0 && taken > 0)
-        return (int)taken;
-    errno = error != 0 ? error : EAGAIN;
-    return -1;
+    if (error == ENXIO || taken == 0) { /* the interface is gone; the rings are full */
+        errno = error == ENXIO ? error : EAGAIN;
+        return -1;
+    }
+    return (int)taken; /* where it is only down, what is in the ring leaves later */
 }
 
 /* ---- receiving --------------------------------------------------------------------------------------- */
@@ -423,7 +435,7 @@ static void warn_of_generic_mode(struct xdp_bypass *bypass)
 }
 
 static int open_bypass(const struct xdp_interface *interface, const union udp_address *local,
-                       struct xdp_bypass **made)
+                       enum xdp_send send, struct xdp_bypass **made)
 {
     struct xdp_bypass *bypass = calloc(1, sizeof *bypass);
     if (bypass == NULL)
@@ -443,6 +455,8 @@ static int open_bypass(const struct xdp_interface *interface, const union udp_ad
         return error;
     }
     bypass->base.receive_packets = bypass->device->receive_frames;
+    bypass->sends =
+        send == SEND_BY_XDP || (send == SEND_BY_EITHER && xdp_queue_is_zero_copy(bypass->device->queue[0]));
     warn_of_generic_mode(bypass);
     *made = bypass;
     return 0;
@@ -506,28 +520,62 @@ static int find_address(const char *interface, const union udp_address *wanted, 
                    interface, udp_address_format(wanted, text));
 }
 
-/* "eth0" or "eth0/192.0.2.7". */
-static int parse_device(const char *text, struct xdp_interface *interface, union udp_address *local)
+/* What a device name asks for. */
+struct xdp_request {
+    char interface[64];
+    bool has_address;
+    union udp_address address;
+    enum xdp_send send;
+};
+
+static int parse_option(const char *option, struct xdp_request *request)
 {
-    char name[64];
-    union udp_address wanted;
-    const char *slash = strchr(text, '/');
-    size_t bytes = slash != NULL ? (size_t)(slash - text) : strlen(text);
-    snprintf(name, sizeof name, "%.*s", (int)lh_min(bytes, sizeof name), text);
-    int error = slash != NULL ? udp_address_parse(slash + 1, &wanted) : 0;
-    if (error == 0)
-        error = xdp_interface_find(name, interface);
-    return error != 0 ? error : find_address(name, slash != NULL ? &wanted : NULL, local);
+    if (strcmp(option, "send=xdp") == 0)
+        request->send = SEND_BY_XDP;
+    else if (strcmp(option, "send=udp") == 0)
+        request->send = SEND_BY_UDP;
+    else if (strchr(option, '=') != NULL)
+        return lh_fail(LH_EDEVICE, "device xdp:%s/%s: unknown option (use send=xdp or send=udp)",
+                       request->interface, option);
+    else {
+        request->has_address = true;
+        return udp_address_parse(option, &request->address);
+    }
+    return 0;
+}
+
+/* "eth0", "eth0/192.0.2.7", "eth0/send=xdp", "eth0/192.0.2.7/send=xdp". */
+static int parse_device(const char *text, struct xdp_request *request)
+{
+    const char *slash = strchrnul(text, '/');
+    *request = (struct xdp_request){.send = SEND_BY_EITHER};
+    snprintf(request->interface, sizeof request->interface, "%.*s",
+             (int)lh_min((uint64_t)(slash - text), sizeof request->interface), text);
+    int error = 0;
+    while (error == 0 && *slash == '/') { /* each round passes an option */
+        char option[UDP_ADDRESS_TEXT_MAX];
+        const char *start = slash + 1;
+        slash = strchrnul(start, '/');
+        snprintf(option, sizeof option, "%.*s", (int)lh_min((uint64_t)(slash - start), sizeof option),
+                 start);
+        error = parse_option(option, request);
+    }
+    return error;
 }
 
 static int open_xdp(const struct fabric_attr *attr, struct fabric **made)
 {
     struct xdp_interface interface;
     union udp_address local;
+    struct xdp_request request;
     struct xdp_bypass *bypass = NULL;
-    int error = parse_device(attr->address, &interface, &local);
+    int error = parse_device(attr->address, &request);
     if (error == 0)
-        error = open_bypass(&interface, &local, &bypass);
+        error = xdp_interface_find(request.interface, &interface);
+    if (error == 0)
+        error = find_address(request.interface, request.has_address ? &request.address : NULL, &local);
+    if (error == 0)
+        error = open_bypass(&interface, &local, request.send, &bypass);
     if (error != 0)
         return error;
     error = udp_fabric_open(&local, attr->receive_buffer_bytes, &bypass->base, made);

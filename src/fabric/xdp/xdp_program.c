@@ -268,11 +268,10 @@ static int load_failed(const char *interface, const char *what, int error)
 static int attach_failed(const char *interface, int error)
 {
     if (error == EBUSY || error == EEXIST)
-        return lh_fail(
-            LH_EDEVICE,
-            "device xdp:%s: the interface has an XDP program already, of another process or context "
-            "(see \"ip link show %s\"; end its owner, share its engine, or use udp:ADDRESS)",
-            interface, interface);
+        return lh_fail(LH_EDEVICE,
+                       "device xdp:%s: the interface has an XDP program already, of another process "
+                       "(see \"ip link show %s\"; end its owner, or use udp:ADDRESS)",
+                       interface, interface);
     return load_failed(interface, "attaching the XDP program", error);
 }
 

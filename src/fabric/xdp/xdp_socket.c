@@ -11,7 +11,10 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
+
+#include <longhaul/types.h>
 
 #include "base/error.h"
 #include "base/min_max.h"
@@ -32,6 +35,9 @@
 /* Calls of the kernel for one batch: each sends 32 packets or more. */
 #define SEND_CALLS_MAX    64u
 #define SEND_BUFFER_BYTES (8 << 20)
+/* A second in all. */
+#define BIND_TRIES    100u
+#define BIND_PAUSE_NS (10 * LH_NS_PER_MS)
 
 struct mapping {
     void *memory;
@@ -205,6 +211,18 @@ static void give_out_frames(struct xdp_queue *queue)
         send->free_frames[send->free_count++] = i;
 }
 
+/* The kernel frees a queue some time after the last socket on it was closed. */
+static int bind_patiently(int fd, const struct sockaddr_xdp *address)
+{
+    const struct timespec pause = {.tv_nsec = (long)(BIND_PAUSE_NS)};
+    int failed = bind(fd, (const struct sockaddr *)address, sizeof *address);
+    for (uint32_t i = 1; i < BIND_TRIES && failed != 0 && errno == EBUSY; i++) {
+        nanosleep(&pause, NULL);
+        failed = bind(fd, (const struct sockaddr *)address, sizeof *address);
+    }
+    return failed;
+}
+
 /* A socket without a ring of its own cannot be bound, so the owner has the smallest one. Without a flag the
  * kernel takes zero-copy where the driver has it. */
 static int bind_queue(struct xdp_queue *queue)
@@ -218,7 +236,7 @@ static int bind_queue(struct xdp_queue *queue)
         .sxdp_flags = (uint16_t)(XDP_USE_NEED_WAKEUP | (attr->copy ? XDP_COPY : 0)),
     };
     if (setsockopt(queue->fd, SOL_XDP, XDP_RX_RING, &smallest, sizeof smallest) != 0 ||
-        bind(queue->fd, (const struct sockaddr *)&address, sizeof address) != 0)
+        bind_patiently(queue->fd, &address) != 0)
         return make_failed(attr, "binding an AF_XDP socket", errno);
     struct xdp_options options = {0};
     socklen_t bytes = sizeof options;

@@ -36,7 +36,8 @@ struct kernel_ring {
 };
 
 static struct kernel_ring fill, completed, received, transmit;
-static int bind_error;   /* of the next call; 0: none */
+static int bind_error;   /* of each call; 0: none */
+static unsigned busy;    /* calls of bind() that find the queue busy */
 static int memory_error; /* of the registration of memory */
 static int send_error;   /* of each call */
 static unsigned send_calls;
@@ -52,7 +53,11 @@ int bind(int fd, __CONST_SOCKADDR_ARG address, socklen_t bytes)
 {
     if (address.__sockaddr__->sa_family != AF_XDP)
         return (int)syscall(SYS_bind, fd, address.__sockaddr__, bytes);
-    errno = bind_error;
+    errno = busy > 0 ? EBUSY : bind_error;
+    if (busy > 0) {
+        busy--;
+        return -1;
+    }
     return bind_error != 0 ? -1 : 0;
 }
 
@@ -336,6 +341,16 @@ static void test_errors_of_a_send(void **state)
 
 /* ---- opening ----------------------------------------------------------------------------------------- */
 
+/* The kernel has not yet freed the queue of a process that has ended. */
+static void test_a_queue_that_is_freed_late(void **state)
+{
+    (void)state;
+    busy = 3;
+    struct fixture fixture = open_fixture();
+    assert_int_equal(busy, 0);
+    close_fixture(&fixture);
+}
+
 static void test_errors_of_opening(void **state)
 {
     (void)state;
@@ -370,6 +385,7 @@ int main(void)
         cmocka_unit_test(test_sending_until_full),
         cmocka_unit_test(test_hostile_completions),
         cmocka_unit_test(test_errors_of_a_send),
+        cmocka_unit_test(test_a_queue_that_is_freed_late),
         cmocka_unit_test(test_errors_of_opening),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

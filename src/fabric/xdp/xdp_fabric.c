@@ -7,7 +7,6 @@
 #include <linux/capability.h>
 #include <net/if.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -295,14 +294,13 @@ static int xdp_send(struct udp_bypass *base, const struct udp_next_hop *hop,
 
 /* ---- receiving --------------------------------------------------------------------------------------- */
 
-/* The kernel reports an interface that was removed at its sockets. A system call, now and then. */
+/* Asks now and then. */
 static bool is_gone(struct xdp_bypass *bypass)
 {
     lh_time now = xdp_now();
     if (now >= atomic_load_explicit(&bypass->check_at, memory_order_relaxed)) {
-        struct pollfd watched = {.fd = xdp_socket_fd(bypass->socket[0])};
         atomic_store_explicit(&bypass->check_at, now + CHECK_NS, memory_order_relaxed);
-        if (poll(&watched, 1, 0) > 0 && (watched.revents & (POLLERR | POLLHUP)) != 0)
+        if (xdp_socket_is_gone(bypass->socket[0]))
             atomic_store_explicit(&bypass->gone, true, memory_order_relaxed);
     }
     return atomic_load_explicit(&bypass->gone, memory_order_relaxed);

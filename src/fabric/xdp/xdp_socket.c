@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <linux/if_xdp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -417,6 +418,16 @@ uint32_t xdp_socket_drops(const struct xdp_socket *socket)
         return 0;
     return (uint32_t)(counted.rx_dropped + counted.rx_ring_full) +
            __atomic_load_n(&socket->invalid, __ATOMIC_RELAXED);
+}
+
+/* The kernel unbinds the sockets of an interface that is removed, and from then on each call says so; poll()
+ * does before Linux 5.11 only, and recvfrom() is there since then. */
+bool xdp_socket_is_gone(const struct xdp_socket *socket)
+{
+    struct pollfd watched = {.fd = socket->fd};
+    if (recvfrom(socket->fd, NULL, 0, MSG_DONTWAIT, NULL, NULL) < 0 && errno == ENXIO)
+        return true;
+    return poll(&watched, 1, 0) > 0 && (watched.revents & (POLLERR | POLLHUP)) != 0;
 }
 
 /* ---- receive --------------------------------------------------------------------------------------- */

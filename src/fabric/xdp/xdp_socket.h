@@ -55,6 +55,8 @@ void xdp_socket_close(struct xdp_socket *socket);
 int xdp_socket_fd(const struct xdp_socket *socket);
 /* Packets that the kernel dropped because rings were full, or empty; wraps. */
 uint32_t xdp_socket_drops(const struct xdp_socket *socket);
+/* Whether the interface was removed. System calls. */
+bool xdp_socket_is_gone(const struct xdp_socket *socket);
 
 /* ---- receive --------------------------------------------------------------------------------------- */
 

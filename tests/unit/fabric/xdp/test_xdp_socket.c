@@ -41,6 +41,7 @@ static unsigned busy;    /* calls of bind() that find the queue busy */
 static int memory_error; /* of the registration of memory */
 static int send_error;   /* of each call */
 static unsigned send_calls;
+static int receive_error; /* of each call */
 
 int socket(int domain, int type, int protocol)
 {
@@ -115,6 +116,14 @@ ssize_t sendto(int fd, const void *data, size_t bytes, int flags, __CONST_SOCKAD
     send_calls++;
     errno = send_error;
     return send_error != 0 ? -1 : 0;
+}
+
+ssize_t recvfrom(int fd, void *data, size_t bytes, int flags, __SOCKADDR_ARG from, socklen_t *from_bytes)
+{
+    if (data != NULL)
+        return syscall(SYS_recvfrom, fd, data, bytes, flags, from.__sockaddr__, from_bytes);
+    errno = receive_error;
+    return receive_error != 0 ? -1 : 0;
 }
 
 /* ---- fixture ----------------------------------------------------------------------------------------- */
@@ -339,6 +348,22 @@ static void test_errors_of_a_send(void **state)
     close_fixture(&fixture);
 }
 
+/* Of an interface that is only down, and of a kernel that knows no such call, the socket stays. */
+static void test_an_interface_that_is_removed(void **state)
+{
+    (void)state;
+    static const int harmless[] = {0, ENETDOWN, EOPNOTSUPP, EAGAIN};
+    struct fixture fixture = open_fixture();
+    for (size_t i = 0; i < sizeof harmless / sizeof harmless[0]; i++) {
+        receive_error = harmless[i];
+        assert_false(xdp_socket_is_gone(fixture.socket));
+    }
+    receive_error = ENXIO;
+    assert_true(xdp_socket_is_gone(fixture.socket));
+    receive_error = 0;
+    close_fixture(&fixture);
+}
+
 /* ---- opening ----------------------------------------------------------------------------------------- */
 
 /* The kernel has not yet freed the queue of a process that has ended. */
@@ -385,6 +410,7 @@ int main(void)
         cmocka_unit_test(test_sending_until_full),
         cmocka_unit_test(test_hostile_completions),
         cmocka_unit_test(test_errors_of_a_send),
+        cmocka_unit_test(test_an_interface_that_is_removed),
         cmocka_unit_test(test_a_queue_that_is_freed_late),
         cmocka_unit_test(test_errors_of_opening),
     };

@@ -104,8 +104,8 @@ has_program() {
 
 # Until the right has got that many bytes.
 passed() {
-    local at
-    for _ in {1..600}; do
+    local at=0 end=$((SECONDS + 60))
+    while [ "$SECONDS" -lt "$end" ]; do
         at=$(ip netns exec middle cat /sys/class/net/vn/statistics/tx_bytes)
         [ "$at" -ge "$1" ] && return
         sleep 0.02
@@ -176,13 +176,13 @@ if command -v setpriv >/dev/null; then
         "${recv[@]}" xdp:vr
 fi
 
-# begin_slowly: a transfer of some seconds, whose first packets have come.
+# begin_slowly: a transfer of ten seconds or so, whose first packets have come.
 begin_slowly() {
     local at
     at=$(ip netns exec middle cat /sys/class/net/vn/statistics/tx_bytes)
     serve xdp:vr 10.77.2.2
-    begin_send xdp:vl/send=xdp --rate 50Mbit
-    passed $((at + 2000000))
+    begin_send xdp:vl/send=xdp --rate 15Mbit
+    passed $((at + 1000000))
 }
 
 say "a second process on the interface"
@@ -210,7 +210,7 @@ serve xdp:vr 10.77.2.2
 begin_send xdp:vl
 ended send "$sender" 1 60
 expect_line "$work/send.err" "(use --mtu 3712, or udp:ADDRESS)"
-kill "$pid"
+kill -9 "$pid"
 wait "$pid" 2>/dev/null
 make_network
 
@@ -229,7 +229,16 @@ timeout 60 tail -s 0.05 --pid="$sender" -f /dev/null || fail "send did not end"
 wait "$sender" || status=$?
 [ "$status" -ne 0 ] || fail "send succeeded without its interface"
 [ -s "$work/send.err" ] || fail "send gives no reason"
-kill "$pid" # or it waits for its peer as long as --peer-timeout
+kill -9 "$pid" # or it waits for its peer as long as --peer-timeout
 wait "$pid" 2>/dev/null
 ! has_program || fail "a program is left on the interface"
+
+say "the receiver's interface goes away in mid-transfer"
+make_network
+begin_slowly
+timeout 60 ip -n right link del vr || fail "the interface is not removed"
+ended recv "$pid" 1 60
+expect_line "$work/recv.err" "device cannot be used"
+kill -9 "$sender"
+wait "$sender" 2>/dev/null
 echo "all well"

@@ -50,6 +50,7 @@
 
 struct xdp_device {
     struct xdp_device *next;
+    pid_t process; /* a child of fork() has no part in it */
     struct xdp_interface interface;
     struct xdp_program program;
     uint32_t queues;
@@ -107,6 +108,7 @@ static int make_device(const struct xdp_interface *interface, struct xdp_device 
     struct xdp_device *device = calloc(1, sizeof *device);
     if (device == NULL)
         return lh_fail(LH_ENOMEM, "device xdp:%s: no memory", interface->name);
+    device->process = getpid();
     device->interface = *interface;
     int error = xdp_program_attach(interface->name, interface->index, queues, &device->program);
     while (error == 0 && device->queues < queues)
@@ -119,11 +121,12 @@ static int make_device(const struct xdp_interface *interface, struct xdp_device 
     return 0;
 }
 
-/* Interfaces of other network namespaces may have the same name and index. */
+/* Interfaces of other network namespaces may have the same name and index. What a child inherited by fork()
+ * stays its parent's: they would both write the rings. */
 static struct xdp_device *find_device(const struct xdp_interface *interface)
 {
     struct xdp_device *device = devices;
-    while (device != NULL && (device->interface.index != interface->index ||
+    while (device != NULL && (device->process != getpid() || device->interface.index != interface->index ||
                               memcmp(device->interface.mac, interface->mac, sizeof interface->mac) != 0))
         device = device->next;
     return device;

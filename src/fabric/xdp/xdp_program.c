@@ -312,8 +312,18 @@ close_program:
     return error;
 }
 
+/* A child of fork() may still have the link open, so that closing it here would not end it. */
+static void detach(int link)
+{
+    union bpf_attr attr = {0};
+    attr.link_detach.link_fd = (uint32_t)link;
+    (void)bpf(BPF_LINK_DETACH, &attr);
+}
+
 void xdp_program_close(struct xdp_program *program)
 {
+    if (program->link >= 0)
+        detach(program->link);
     program->link = close_fd(program->link);
     program->sockets = close_fd(program->sockets);
     program->ports = close_fd(program->ports);

@@ -130,6 +130,7 @@ static int register_memory(struct xdp_queue *queue)
         return lh_fail(LH_ENOMEM, "device xdp:%s: no memory for packets: %zu KiB", attr->interface,
                        queue->memory_bytes / 1024);
     queue->memory = memory;
+    (void)madvise(memory, queue->memory_bytes, MADV_DONTFORK); /* else fork() copies it, as it is pinned */
     struct xdp_umem_reg registration = {
         .addr = (uintptr_t)memory,
         .len = queue->memory_bytes,

@@ -39,6 +39,9 @@
 /* A second in all. */
 #define BIND_TRIES    100u
 #define BIND_PAUSE_NS (10 * LH_NS_PER_MS)
+/* 10 ms in all. */
+#define DRAIN_TRIES    100u
+#define DRAIN_PAUSE_NS 100000
 
 struct mapping {
     void *memory;
@@ -376,8 +379,18 @@ int xdp_socket_open(struct xdp_queue *queue, struct xdp_socket **made)
     return 0;
 }
 
-/* Frames in its rings come back to the queue: what it has not read, and what the kernel has not sent. The
- * kernel's side is closed. */
+/* The mappings of its rings keep a socket bound. Where the kernel copies, it sends in calls alone, and there
+ * are no more; a driver with zero-copy sends by itself: what it takes, it completes. For 10 ms at most: its
+ * link may be down. */
+static void await_driver(const struct xdp_socket *socket)
+{
+    const struct timespec pause = {.tv_nsec = DRAIN_PAUSE_NS};
+    const struct xdp_ring *transmit = &socket->transmit;
+    for (uint32_t i = 0; i < DRAIN_TRIES && xdp_ring_free(transmit) < transmit->size; i++)
+        nanosleep(&pause, NULL);
+}
+
+/* Frames in its rings come back to the queue: what it has not read, and what the kernel has not sent. */
 static void return_frames(struct xdp_socket *socket)
 {
     struct send_side *side = &socket->queue->send;
@@ -396,6 +409,8 @@ void xdp_socket_close(struct xdp_socket *socket)
 {
     if (socket == NULL)
         return;
+    if (socket->transmit_mapping.memory != NULL && socket->queue->zero_copy)
+        await_driver(socket);
     if (socket->fd >= 0)
         close(socket->fd);
     if (socket->transmit_mapping.memory != NULL) /* it was made last */

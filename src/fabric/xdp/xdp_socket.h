@@ -136,8 +136,10 @@ static inline void xdp_ring_consume(const struct xdp_ring *ring)
     __atomic_store_n(ring->consumer, ring->next, __ATOMIC_RELEASE);
 }
 
+/* After xdp_ring_produce(): the entries are visible before the flag is read, else both sides could wait. */
 static inline bool xdp_ring_needs_wakeup(const struct xdp_ring *ring)
 {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
     return (__atomic_load_n(ring->flags, __ATOMIC_RELAXED) & XDP_RING_NEED_WAKEUP) != 0;
 }
 

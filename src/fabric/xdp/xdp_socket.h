@@ -125,10 +125,11 @@ static inline uint64_t *xdp_ring_address(const struct xdp_ring *ring, uint32_t c
     return &((uint64_t *)ring->entries)[counter & (ring->size - 1)];
 }
 
-/* What lies before ring->next is the kernel's from now on: written, or free again. */
+/* What lies before ring->next is the kernel's from now on: written, or free again. In one order with the read
+ * of the flag in xdp_ring_needs_wakeup(): else this side could miss it, and both sides would wait. */
 static inline void xdp_ring_produce(const struct xdp_ring *ring)
 {
-    __atomic_store_n(ring->producer, ring->next, __ATOMIC_RELEASE);
+    __atomic_store_n(ring->producer, ring->next, __ATOMIC_SEQ_CST);
 }
 
 static inline void xdp_ring_consume(const struct xdp_ring *ring)
@@ -136,11 +137,10 @@ static inline void xdp_ring_consume(const struct xdp_ring *ring)
     __atomic_store_n(ring->consumer, ring->next, __ATOMIC_RELEASE);
 }
 
-/* After xdp_ring_produce(): the entries are visible before the flag is read, else both sides could wait. */
+/* After xdp_ring_produce(). */
 static inline bool xdp_ring_needs_wakeup(const struct xdp_ring *ring)
 {
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    return (__atomic_load_n(ring->flags, __ATOMIC_RELAXED) & XDP_RING_NEED_WAKEUP) != 0;
+    return (__atomic_load_n(ring->flags, __ATOMIC_SEQ_CST) & XDP_RING_NEED_WAKEUP) != 0;
 }
 
 /* Whether a descriptor's bytes lie within one of the frames from `first` on, `count` of them. */

@@ -12,8 +12,8 @@ cat "$work/path.err"
 [ "$status" -ne 77 ] || exit 77
 
 # The load heeds nothing and takes 95 % of the path, once half of the messages are through, until all are. It
-# is connected before, and stands still until then: its start may take longer than the messages. The path is so
-# slow that the load fills it on a busy machine, too.
+# is connected before, and stands still until then: its start may take longer than the messages. The path is
+# so slow that the load fills it on a busy machine, too.
 cat >"$work/left" <<'END'
 longhaul=$1 work=$2
 sent() { awk '/path0/ { print $10 }' /proc/self/net/dev; }

@@ -331,15 +331,6 @@ static bool needs_no_controller(const struct lh_attr *attr, const struct lh_engi
     return !attr->congestion && attr->rate_bps == 0 && attr->rate_max_bps == 0 && is_near(attr, engine);
 }
 
-/* Packets as large as all ranks' interfaces take, where nothing else was asked for. A path that takes only
- * smaller ones is found later. */
-static void fill_packets(struct lh_attr *attr, uint32_t payload_max)
-{
-    struct lh_attr complete = *attr;
-    if (attr->mtu_bytes == 0 && payload_max != 0 && attr_complete_for(&complete, payload_max) == 0)
-        attr->mtu_bytes = complete.mtu_bytes;
-}
-
 static struct lh_attr attr_of(const struct lh_group *group, const struct lh_group_attr *attr, uint32_t rank)
 {
     bool across = strcmp(group->sites[group->members.rank], group->sites[rank]) != 0;
@@ -352,7 +343,7 @@ static struct lh_attr attr_of(const struct lh_group *group, const struct lh_grou
     own.device = NULL;
     own.workers = 0;
     own.peer_timeout_ns = group->mesh->peer_timeout_ns;
-    fill_packets(&own, group->mesh->payload_max);
+    attr_fill_packets(&own, group->mesh->payload_max); /* a path that takes less is found later */
     if (needs_no_controller(&own, own.engine))
         own.congestion = "fixed";
     return own;

@@ -559,14 +559,6 @@ struct completed {
     struct lh_attr inside, across;
 };
 
-/* The largest MTU that goes with what was asked for. Where none does, lh_group_create() says why. */
-static void choose_mtu(struct lh_attr *attr, uint32_t fits_bytes)
-{
-    struct lh_attr complete = *attr;
-    if (attr->mtu_bytes == 0 && fits_bytes != 0)
-        attr->mtu_bytes = attr_complete_for(&complete, fits_bytes) ? fits_bytes : complete.mtu_bytes;
-}
-
 /* Connections of a group do not measure the MTU of their paths. Across sites there is the link of
  * LONGHAUL_LINK. */
 static void complete(const struct launcher_settings *settings, uint32_t mtu_bytes,
@@ -576,8 +568,8 @@ static void complete(const struct launcher_settings *settings, uint32_t mtu_byte
     if (attr->attr)
         completed->inside = *attr->attr;
     completed->across = attr->attr_across ? *attr->attr_across : completed->inside;
-    choose_mtu(&completed->inside, mtu_bytes);
-    choose_mtu(&completed->across, mtu_bytes);
+    attr_fill_packets(&completed->inside, mtu_bytes);
+    attr_fill_packets(&completed->across, mtu_bytes);
     if (!lh_link_is_none(&settings->link)) {
         completed->across.link = settings->link;
         completed->across.link.seed += settings->rank * SEED_STEP;

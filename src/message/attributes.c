@@ -278,6 +278,13 @@ int attr_complete_for(struct lh_attr *attr, uint32_t fits_bytes)
     return error;
 }
 
+void attr_fill_packets(struct lh_attr *attr, uint32_t fits_bytes)
+{
+    struct lh_attr complete = *attr;
+    if (attr->mtu_bytes == 0 && fits_bytes != 0)
+        attr->mtu_bytes = attr_complete_for(&complete, fits_bytes) ? fits_bytes : complete.mtu_bytes;
+}
+
 /* ---- scheme ---------------------------------------------------------------------------------------- */
 
 #define CODED_CHUNKS 65536u /* a code that has no parity for so many has none */

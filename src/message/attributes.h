@@ -40,6 +40,9 @@ int attr_complete(struct lh_attr *attr);
 /* attr_complete() with the largest MTU of at most fits_bytes that goes with what was asked for: chunks, slots
  * or codes may be too small for it. fits_bytes: ROCE_MTU_MIN or more. */
 int attr_complete_for(struct lh_attr *attr, uint32_t fits_bytes);
+/* Sets an MTU that was not asked for to the largest one of at most fits_bytes that goes with the rest. Where
+ * none does, to fits_bytes: lh_open() says why. fits_bytes 0, not known: without effect. */
+void attr_fill_packets(struct lh_attr *attr, uint32_t fits_bytes);
 /* Whether a device is at an address that packets never leave this machine from. */
 bool attr_is_loopback(const char *device);
 

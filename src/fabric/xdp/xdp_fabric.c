@@ -435,16 +435,22 @@ static void warn_of_generic_mode(struct xdp_bypass *bypass)
             bypass->device->interface.name);
 }
 
+/* Of a packet that fits a frame. */
+static uint32_t payload_max_of(const union udp_address *local)
+{
+    const uint32_t overhead =
+        udp_address_is_ipv4(local) ? ROCE_WRITE_IMM_OVERHEAD_V4 : ROCE_WRITE_IMM_OVERHEAD_V6;
+    return roce_payload_for(XDP_PACKET_BYTES_MAX - XDP_ETHERNET_BYTES, overhead);
+}
+
 static int open_bypass(const struct xdp_interface *interface, const union udp_address *local,
                        enum xdp_send send, struct xdp_bypass **made)
 {
     struct xdp_bypass *bypass = calloc(1, sizeof *bypass);
     if (bypass == NULL)
         return lh_fail(LH_ENOMEM, "no memory for a fabric");
-    const uint32_t overhead =
-        udp_address_is_ipv4(local) ? ROCE_WRITE_IMM_OVERHEAD_V4 : ROCE_WRITE_IMM_OVERHEAD_V6;
     bypass->base.ops = &xdp_bypass_ops;
-    bypass->base.payload_max = roce_payload_for(XDP_PACKET_BYTES_MAX - XDP_ETHERNET_BYTES, overhead);
+    bypass->base.payload_max = payload_max_of(local);
     bypass->local = *local;
     bypass->base.fd = epoll_create1(EPOLL_CLOEXEC);
     int error = bypass->base.fd < 0 ? lh_fail(LH_ESYSTEM, "cannot make an epoll set: %s", strerror(errno))
@@ -611,14 +617,11 @@ static const char *unusable_reason(void)
 static void add_device(struct fabric_device_list *list, const struct xdp_interface *interface,
                        const union udp_address *address)
 {
-    const uint32_t overhead =
-        udp_address_is_ipv4(address) ? ROCE_WRITE_IMM_OVERHEAD_V4 : ROCE_WRITE_IMM_OVERHEAD_V6;
-    const uint32_t payload_max = roce_payload_for(XDP_PACKET_BYTES_MAX - XDP_ETHERNET_BYTES, overhead);
     struct lh_device *device = fabric_device_add(list, "xdp");
     if (device == NULL)
         return;
     udp_device_describe(device, interface->name, address);
-    device->mtu_bytes = (uint32_t)lh_min(device->mtu_bytes, payload_max);
+    device->mtu_bytes = (uint32_t)lh_min(device->mtu_bytes, payload_max_of(address));
     snprintf(device->name, sizeof device->name, "xdp:%s", interface->name);
 }
 

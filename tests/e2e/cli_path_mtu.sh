@@ -10,33 +10,11 @@ if [ -z "${OWN_NETWORK:-}" ]; then
     OWN_NETWORK=1 exec "${unshare[@]}" bash "$0"
 fi
 . "$(dirname "$0")/lib_cli.sh"
+. "$(dirname "$0")/lib_router.sh"
 
-# left - middle - right; the middle one routes, and sends no ICMP ("fragmentation needed", "packet too big").
+# The router sends no ICMP ("fragmentation needed", "packet too big").
 make_network() {
-    local name
-    for name in left middle right; do
-        ip netns del $name 2>/dev/null
-        ip netns add $name || exit 77
-        ip -n $name link set lo up
-    done
-    ip link add name vl netns left mtu 9000 type veth peer name vl netns middle mtu 9000 &&
-        ip link add name vr netns middle mtu 9000 type veth peer name vr netns right mtu 9000 || exit 77
-    ip -n left addr add 10.77.1.2/24 dev vl
-    ip -n middle addr add 10.77.1.1/24 dev vl
-    ip -n middle addr add 10.77.2.1/24 dev vr
-    ip -n right addr add 10.77.2.2/24 dev vr
-    ip -n left addr add fd77:1::2/64 dev vl nodad
-    ip -n middle addr add fd77:1::1/64 dev vl nodad
-    ip -n middle addr add fd77:2::1/64 dev vr nodad
-    ip -n right addr add fd77:2::2/64 dev vr nodad
-    for name in left:vl middle:vl middle:vr right:vr; do
-        ip -n ${name%:*} link set ${name#*:} up
-    done
-    ip -n left route add default via 10.77.1.1
-    ip -n right route add default via 10.77.2.1
-    ip -n left -6 route add default via fd77:1::1
-    ip -n right -6 route add default via fd77:2::1
-    ip netns exec middle sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
+    make_routed_hosts 9000 || exit 77
     ip netns exec middle nft add table inet t
     ip netns exec middle nft add chain inet t own '{ type filter hook output priority 0; }'
     ip netns exec middle nft add rule inet t own meta l4proto icmp drop &&

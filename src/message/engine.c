@@ -120,12 +120,18 @@ static void close_engine(struct lh_engine *engine)
     free(engine);
 }
 
+/* Whether packets may have any size: those of a NIC have a power of two. */
+static bool takes_any_payload(const char *device)
+{
+    return strncmp(device, "udp:", 4) == 0 || strncmp(device, "xdp:", 4) == 0;
+}
+
 uint32_t engine_payload_max(const struct lh_engine *engine)
 {
     struct lh_device *devices;
     size_t count;
     uint32_t found = 0;
-    if (strncmp(engine->device, "udp:", 4) != 0 || lh_devices(&devices, &count) != 0)
+    if (!takes_any_payload(engine->device) || lh_devices(&devices, &count) != 0)
         return 0;
     for (size_t i = 0; i < count && found == 0; i++)
         if (strcmp(devices[i].name, engine->device) == 0)

@@ -2,7 +2,8 @@
  * fabric.h - registration of fabrics, the transports of packets, for libraries that provide one.
  *
  * liblonghaul has the fabrics "udp", "xdp" and "verbs"; liblonghaul-sim registers "sim" when the first
- * simulated world is created. The interface struct fabric_ops is internal: both libraries must have the same version.
+ * simulated world is created. The interface struct fabric_ops is internal: both libraries must have the
+ * same version.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

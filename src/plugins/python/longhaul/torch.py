@@ -32,6 +32,7 @@ from torch._C._distributed_c10d import PrefixStore
 
 from longhaul._native import Canceled, LonghaulError, check, failure, ffi, lib, nanoseconds, sliced, text
 from longhaul._torch_bounded import BoundedHook, BoundedStep, reliability_of
+from longhaul._torch_hierarchical import SiteReducer
 from longhaul._torch_messages import Messages
 from longhaul._torch_works import (
     Exchange,
@@ -46,7 +47,15 @@ from longhaul._torch_works import (
 )
 from longhaul.group import Group
 
-__all__ = ["BoundedHook", "BoundedStep", "Options", "ProcessGroupLonghaul", "bounded_hook", "register"]
+__all__ = [
+    "BoundedHook",
+    "BoundedStep",
+    "Options",
+    "ProcessGroupLonghaul",
+    "bounded_hook",
+    "hierarchical",
+    "register",
+]
 
 Tensors = Sequence[torch.Tensor]
 
@@ -114,6 +123,13 @@ class Options:
     attr: dict[str, Any] | None = None
     attr_across: dict[str, Any] | None = None
     settings: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass
+class _SiteOptions(Options):
+    """Options of a group whose all-reduces take other groups, one a site and one between the sites."""
+
+    reducer: SiteReducer | None = None
 
 
 # ---- tensors -----------------------------------------------------------------------------------------------
@@ -245,6 +261,7 @@ class ProcessGroupLonghaul(_Base):
         self._closed: LonghaulError | None = None
         self._canceled = False
         self._gone = threading.Event()
+        self._sites = self._options.reducer if isinstance(self._options, _SiteOptions) else None
         exchange = Exchange(store, rank, size)
         self._endpoint = enter(own_device(exchange, store))
         try:
@@ -333,6 +350,8 @@ class ProcessGroupLonghaul(_Base):
 
     def _end_close(self, in_callback: bool) -> None:
         try:
+            if self._sites is not None:
+                self._sites.close(self._canceled)
             with self._start_lock:
                 while self._is_busy(in_callback):  # each operation has a deadline
                     self._idle.wait()
@@ -460,6 +479,10 @@ class ProcessGroupLonghaul(_Base):
     def allreduce(self, tensors: Tensors, opts: Any = None) -> Work:
         tensor = _one(tensors)
         op = getattr(opts, "reduceOp", opts if opts is not None else _KIND.SUM)
+        if self._sites is not None:
+            return self._allreduce_sites(
+                tensor, op, opts, [tensor], lambda result: _copied(tensor, result)
+            )
         direct = _DIRECT.get((tensor.dtype, getattr(op, "op", op)))
         if direct and tensor.numel() and tensor.is_contiguous() and tensor.device.type == "cpu":
             memory = _address(tensor)
@@ -472,9 +495,8 @@ class ProcessGroupLonghaul(_Base):
         if len(tensors) == 1:
             return self.allreduce(tensors, opts)
         _check_types(tensors[0].dtype, tensors)
-        return self._allreduce(
-            _joined(tensors), op, opts, list(tensors), lambda result: _split_into(tensors, result)
-        )
+        reduce = self._allreduce if self._sites is None else self._allreduce_sites
+        return reduce(_joined(tensors), op, opts, list(tensors), lambda result: _split_into(tensors, result))
 
     def _allreduce(
         self,
@@ -498,6 +520,37 @@ class ProcessGroupLonghaul(_Base):
             (plan.given, result),
             lambda: store(plan.back(result) if plan.back else result),
         )
+
+    def _allreduce_sites(
+        self,
+        tensor: torch.Tensor,
+        op: Any,
+        opts: Any,
+        outputs: list[torch.Tensor],
+        store: Callable[[Any], None],
+    ) -> Work:
+        """By the backends of hierarchical(), on the tensor's device."""
+        assert self._sites is not None
+        if tensor.layout is not torch.strided:
+            raise NotImplementedError(f"tensor of layout {tensor.layout}: not supported (call to_dense())")
+        if not tensor.numel():
+            return self._done(outputs)
+        kind, given = getattr(op, "op", op), tensor.detach()
+        back: Callable[[torch.Tensor], torch.Tensor] | None = None
+        if kind == _KIND.PREMUL_SUM:
+            given, kind = (given * op.__getstate__()[1]).to(tensor.dtype), _KIND.SUM
+        elif kind == _KIND.AVG and (given.is_floating_point() or given.is_complex()):
+            given, kind = given / self._size, _KIND.SUM  # first: the sum of a site does not overflow
+        elif kind == _KIND.AVG:
+            given, kind = given.to(torch.int64), _KIND.SUM
+            back = lambda sums: torch.div(sums, self._size, rounding_mode="trunc")  # noqa: E731
+        staged = given.contiguous()
+        finish: Finish | None = None
+        if back is not None or tensor is not outputs[0] or staged.data_ptr() != tensor.data_ptr():
+            finish = lambda: store(back(staged) if back else staged)  # noqa: E731
+        work = Work(outputs, True, self)
+        timeout = datetime.timedelta(microseconds=self._timeout_of(opts) // 1000)
+        return self._sites.start(work, staged, dist.ReduceOp(kind), timeout, finish)
 
     def reduce(self, tensors: Tensors, opts: Any) -> Work:
         tensor = _one(tensors)
@@ -866,6 +919,67 @@ def bounded_hook(
     else:
         chosen = dataclasses.replace(chosen, attr_across={**(chosen.attr_across or {}), **bounded})
     return BoundedHook(dist.new_group(ranks, backend="longhaul", pg_options=chosen))
+
+
+def _sites_of(name: str | None) -> list[list[int]]:
+    """The ranks of each site, in their order. ValueError at all ranks: one of them names no site."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    store = dist.distributed_c10d._get_default_store()
+    call = store.add(f"longhaul/hierarchical/{rank}", 1)
+    exchange = Exchange(PrefixStore(f"longhaul/hierarchical/{call}", store), rank, size)
+    names = [each.decode() for each in exchange((name or "").encode())]
+    missing = [each for each in range(size) if not names[each]]
+    if missing:
+        raise ValueError(
+            f"site of rank {', '.join(map(str, missing))}: missing (set LONGHAUL_SITE, or pass site=)"
+        )
+    return [[rank for rank in range(size) if names[rank] == site] for site in dict.fromkeys(names)]
+
+
+def hierarchical(
+    intra: str = "gloo",
+    inter: str = "longhaul",
+    site: str | None = None,
+    options: Options | None = None,
+    timeout: datetime.timedelta | None = None,
+) -> Any:
+    """Makes a process group whose all-reduce uses one backend within each site, another between the sites.
+
+        dist.init_process_group("gloo")                 # any backend
+        group = longhaul.torch.hierarchical("gloo")     # all ranks call it; "nccl" where tensors are on GPUs
+        model = DistributedDataParallel(model, process_group=group)
+
+    A site reduces to its first rank; the first ranks all-reduce; each broadcasts the result in its site.
+    Several all-reduces proceed at once. All other collectives are those of a longhaul group over all ranks,
+    which knows the sites. intra, inter: backends that reduce the tensor's type. site: name of this rank's
+    site; None: LONGHAUL_SITE. options: of the group between the sites, if its backend is "longhaul".
+    timeout: as of new_group().
+
+    A rank that fails ends pending all-reduces at all ranks with an error; later ones are refused. ValueError:
+    a rank has no site.
+    """
+    name = site or os.environ.get("LONGHAUL_SITE")
+    sites = _sites_of(name)
+    rank, chosen = dist.get_rank(), options or Options()
+    within: list[Any] = [None, None]
+    for ranks in sites:
+        if len(ranks) > 1:
+            made = [dist.new_group(ranks, timeout, intra) for _ in within]  # at all ranks, in one order
+            if rank in ranks:
+                within = made
+    leaders = [ranks[0] for ranks in sites]
+    across = None
+    if len(sites) > 1:
+        given = chosen if inter == "longhaul" else None
+        made_across = dist.new_group(leaders, timeout, inter, pg_options=given)
+        across = made_across if rank in leaders else None
+    reducer = SiteReducer(within[0], within[1], across, leaders)
+    whole = _SiteOptions(site=name, settings=chosen.settings, reducer=reducer)
+    try:
+        return dist.new_group(None, timeout, "longhaul", pg_options=whole)
+    except BaseException:
+        reducer.close(True)
+        raise
 
 
 def register() -> None:

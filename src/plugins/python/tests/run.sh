@@ -1,7 +1,8 @@
 #!/bin/bash
 # Tests the Python package as users get it: pip installs it into an empty virtual environment.
 #   run.sh package    builds and installs it, runs test_package.py, checks that uninstalling leaves no file
-#   run.sh torch      the same environment, with torch: test_torch.py, test_training.py, test_messages.py
+#   run.sh torch      the same environment, with torch: test_torch.py, test_training.py, test_messages.py,
+#                     test_hierarchical.py
 #   run.sh torchft    and with torchft: test_torchft.py
 #   run.sh training   torchft's own tests of its Manager, LocalSGD and DiLoCo; by hand, for their time limits
 # Skipped, with the reason, where python3 is missing, or a package index cannot be reached. LH_OWN_NETWORK: a
@@ -78,7 +79,7 @@ torch)
     fetch cffi "$torch" numpy
     update_package
     own_network "$python" test_torch.py && own_network "$python" test_training.py &&
-        own_network "$python" test_messages.py
+        own_network "$python" test_messages.py && own_network "$python" test_hierarchical.py
     ;;
 torchft | training)
     fetch cffi "$torch" numpy torchft==0.2.0 parameterized expecttest

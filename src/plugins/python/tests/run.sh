@@ -4,7 +4,8 @@
 #   run.sh torch      the same environment, with torch: test_torch.py, test_training.py, test_messages.py,
 #                     test_hierarchical.py
 #   run.sh torchft    and with torchft: test_torchft.py
-#   run.sh training   torchft's own tests of its Manager, LocalSGD and DiLoCo; by hand, for their time limits
+#   run.sh training   torchft's own tests of its Manager, LocalSGD and DiLoCo, test_deaths.py; by hand, for
+#                     their time limits
 # Skipped, with the reason, where python3 is missing, or a package index cannot be reached. LH_OWN_NETWORK: a
 # command that runs the tests in a network of their own.
 set -u
@@ -86,7 +87,8 @@ torchft | training)
     update_package
     words=()
     [ "$1" = torchft ] || words=(training)
-    own_network "$python" test_torchft.py ${words[@]+"${words[@]}"} 2>"$build/python-$1.log" || {
+    { own_network "$python" test_torchft.py ${words[@]+"${words[@]}"} &&
+        { [ "$1" = torchft ] || own_network "$python" test_deaths.py; }; } 2>"$build/python-$1.log" || {
         grep -E '^(ERROR|FAIL): |Error|^Ran' "$build/python-$1.log" | tail -n 50 # torchft logs a lot
         exit 1
     }

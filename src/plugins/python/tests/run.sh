@@ -2,16 +2,19 @@
 # Tests the Python package as users get it: pip installs it into an empty virtual environment.
 #   run.sh package    builds and installs it, runs test_package.py, checks that uninstalling leaves no file
 #   run.sh torch      the same environment, with torch: test_torch.py, test_training.py, test_messages.py,
-#                     test_hierarchical.py
+#                     test_sequences.py, test_hierarchical.py
 #   run.sh torchft    and with torchft: test_torchft.py
 #   run.sh training   torchft's own tests of its Manager, LocalSGD and DiLoCo, test_deaths.py; by hand, for
 #                     their time limits
+#   run.sh installed  the tests of "torch" in the environment LH_VENV, with the torch and the package that it
+#                     has; by hand, for another release of torch
 # Skipped, with the reason, where python3 is missing, or a package index cannot be reached. LH_OWN_NETWORK: a
 # command that runs the tests in a network of their own.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 build=${LH_BUILD_DIR:?the build folder}
 venv=$build/python-venv
+[ "${1:-}" != installed ] || venv=${LH_VENV:?the virtual environment}
 python=$venv/bin/python
 installed=$venv/longhaul-installed # its time: that of the package
 torch=torch==2.13.0
@@ -57,7 +60,13 @@ own_network() {
     ${LH_OWN_NETWORK:-} "$@"
 }
 
-if ! "$python" -c 'import pip' 2>/dev/null; then
+test_torch() {
+    for name in torch training messages sequences hierarchical; do
+        own_network "$python" "test_$name.py" || return
+    done
+}
+
+if [ "${1:-}" != installed ] && ! "$python" -c 'import pip' 2>/dev/null; then
     python3 -m venv --clear "$venv" >"$build/python-venv.log" 2>&1 ||
         skip "python3 -m venv fails (install Debian's python3-venv)"
 fi
@@ -79,8 +88,11 @@ package)
 torch)
     fetch cffi "$torch" numpy
     update_package
-    own_network "$python" test_torch.py && own_network "$python" test_training.py &&
-        own_network "$python" test_messages.py && own_network "$python" test_hierarchical.py
+    test_torch
+    ;;
+installed)
+    "$python" -c 'import torch; print("torch", torch.__version__)' || exit 1
+    test_torch
     ;;
 torchft | training)
     fetch cffi "$torch" numpy torchft==0.2.0 parameterized expecttest
@@ -95,7 +107,7 @@ torchft | training)
     grep -E '^Ran|^OK' "$build/python-$1.log"
     ;;
 *)
-    echo "usage: run.sh package|torch|torchft|training" >&2
+    echo "usage: run.sh package|torch|torchft|training|installed" >&2
     exit 2
     ;;
 esac

@@ -303,15 +303,20 @@ class Endpoint:
             # With messages alone, for which a receive is posted, it may be long until an entry comes.
             count = lib.lh_queue_wait(self.queue, entries, 64, 5_000_000 if self._watchers else 50_000_000)
             for i in range(max(0, count)):
-                handler = self._handlers.pop(entries[i].user, None)
-                if handler is not None:
-                    _guarded(handler, entries[i])
+                self._on_entry(entries[i])
             for watcher in list(self._watchers):
                 self._watchers.discard(watcher)  # first: another thread may add it again meanwhile
                 if _guarded(watcher):
                     self._watchers.add(watcher)
+                del watcher
             if self._stop:
                 return
+
+    def _on_entry(self, entry: Any) -> None:
+        """A call of its own: it keeps no handler, whose operation has buffers, until the next entry."""
+        handler = self._handlers.pop(entry.user, None)
+        if handler is not None:
+            _guarded(handler, entry)
 
 
 endpoints: dict[str, Endpoint] = {}

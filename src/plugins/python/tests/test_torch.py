@@ -262,6 +262,32 @@ def asynchronous(rank, size, port):
     dist.destroy_process_group()
 
 
+def keeps_nothing(rank, size, port):
+    """After operations, some of which nobody waited for, no work is left."""
+    enter(rank, size, port)
+    group = dist.distributed_c10d._get_default_group()
+    for number in range(2000):
+        work = dist.all_reduce(torch.ones(10), async_op=True)
+        if number % 3 == 0:
+            work.get_future().then(lambda future: future.value())
+        if number % 100 == 0:
+            work.wait()
+    work.wait()
+    del work
+    dist.barrier()
+    (endpoint,) = works.endpoints.values()
+    end = time.monotonic() + 20
+    while time.monotonic() < end and (group._pending or endpoint._handlers):
+        time.sleep(0.01)
+    assert (group._pending, group._waited, group._kept, endpoint._handlers) == ({}, set(), [], {})
+    while time.monotonic() < end and [each for each in gc.get_objects() if isinstance(each, works.Work)]:
+        time.sleep(0.1)  # the last callbacks may be running
+    left = [each for each in gc.get_objects() if isinstance(each, works.Work)]
+    assert not left, len(left)
+    dist.barrier()
+    dist.destroy_process_group()
+
+
 def messages(rank, size, port):
     enter(rank, size, port)
     after, before = (rank + 1) % size, (rank - 1) % size
@@ -725,6 +751,9 @@ class Torch(unittest.TestCase):
 
     def test_works_complete_by_themselves(self):
         ranks.run(asynchronous, 2)
+
+    def test_works_that_have_ended_are_freed(self):
+        ranks.run(keeps_nothing, 2)
 
     def test_messages(self):
         for size in (2, 4):

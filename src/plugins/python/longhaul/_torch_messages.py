@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from longhaul._native import LonghaulError, check, describe, failure, ffi, lib
-from longhaul._torch_works import Endpoint, Finish, Work, finish_work
+from longhaul._torch_works import Endpoint, Finish, Work, finish_work, own_store
 from longhaul.connection import Connection
 from longhaul.group import Group
 
@@ -98,9 +98,12 @@ class Messages:
     small message. A longer payload follows under a number of its own, and is received into the tensor.
     """
 
-    def __init__(self, group: Group, store: Any, endpoint: Endpoint, settings: dict[str, Any]) -> None:
-        """settings: of the connections."""
+    def __init__(
+        self, group: Group, store: Any, endpoint: Endpoint, settings: dict[str, Any], token: str = ""
+    ) -> None:
+        """settings: of the connections. token: of the group, as of own_store()."""
         self._group = group
+        self._token = token
         self._store = store
         self._endpoint = endpoint
         self._settings = settings
@@ -137,7 +140,7 @@ class Messages:
                     blobs.append(struct.pack("<H", len(blob)) + blob)
                 key = f"longhaul/mail/{self._group.rank}"
             # A call of another thread that waits for a key would make this one's thread wait, too.
-            store = self._store.clone() if hasattr(self._store, "clone") else self._store
+            store = own_store(self._store, self._token)
             store.set(key, b"".join(blobs))
             with self._lock:
                 self._check_open()

@@ -7,6 +7,7 @@ from __future__ import annotations
 import atexit
 import collections
 import datetime
+import hashlib
 import ipaddress
 import itertools
 import os
@@ -19,6 +20,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import PrefixStore, TCPStore
 from torch.futures import Future
 
 from longhaul._native import check, failure, ffi, lib
@@ -384,10 +386,10 @@ def finish_work(
 # ---- addresses ---------------------------------------------------------------------------------------------
 
 
-def _store_host(store: Any) -> str | None:
+def _innermost(store: Any) -> Any:
     while hasattr(store, "underlying_store"):
         store = store.underlying_store
-    return getattr(store, "host", None)
+    return store
 
 
 def _address_towards(host: str) -> str:
@@ -404,7 +406,7 @@ def own_device(exchange: Callable[[bytes], list[bytes]], store: Any) -> str:
     if chosen:
         exchange(b"chosen")
         return chosen
-    mine = _address_towards(_store_host(store) or "127.0.0.1")
+    mine = _address_towards(getattr(_innermost(store), "host", None) or "127.0.0.1")
     others = [other.decode() for other in exchange(mine.encode()) if other != b"chosen"]
     if ipaddress.ip_address(mine.split("%")[0]).is_loopback:
         for other in others:  # the store is on this host, and some rank is not
@@ -415,13 +417,31 @@ def own_device(exchange: Callable[[bytes], list[bytes]], store: Any) -> str:
 
 
 class Exchange:
-    """Gathers bytes of all ranks by a store; each call has keys of its own."""
+    """Gathers bytes of all ranks by a store; each call has keys of its own. token: a digest of all that was
+    gathered, the same at all ranks; the keys of its connections make it that of one group alone.
+    """
 
     def __init__(self, store: Any, rank: int, size: int) -> None:
-        self.store, self.rank, self.size, self.round = store, rank, size, 0
+        self.store, self.rank, self.size, self.round, self.token = store, rank, size, 0, ""
 
     def __call__(self, mine: bytes) -> list[bytes]:
         self.round += 1
         keys = [f"longhaul/{self.round}/{rank}" for rank in range(self.size)]
         self.store.set(keys[self.rank], mine)
-        return [bytes(self.store.get(key)) for key in keys]
+        found = [bytes(self.store.get(key)) for key in keys]
+        self.token = hashlib.sha256(self.token.encode() + b"".join(found)).hexdigest()
+        return found
+
+
+def own_store(store: Any, token: str) -> Any:
+    """The same store, with a connection of its own where there is one: a call that waits for a key makes
+    calls of other threads wait, too. token: the same at all ranks, of one group alone.
+    """
+    if hasattr(store, "clone"):
+        return store.clone()
+    base: Any = _innermost(store)
+    if not hasattr(base, "host"):  # of a TCPStore alone
+        return store
+    # torch 2.8 has no clone(), and does not give the prefixes of a store.
+    base = TCPStore(base.host, base.port, is_master=False, timeout=base.timeout, wait_for_workers=False)
+    return PrefixStore(f"longhaul/{token}", base)

@@ -279,6 +279,7 @@ class ProcessGroupLonghaul(_Base):
         except BaseException:
             leave(self._endpoint)
             raise
+        self._token = exchange.token
         self._handle = ffi.new("struct lh_collective **")
         self._result = ffi.new("struct lh_collective_result *")
         self._started = ffi.new("struct lh_collective_options *")
@@ -825,7 +826,7 @@ class ProcessGroupLonghaul(_Base):
             settings = {k: v for k, v in self._options.settings.items() if k.startswith("peer_timeout")}
             settings.update({"mtu_bytes": lib.lh_group_mtu(self._group._handle) or None})
             settings.update(self._options.attr or {})
-            self._mail = Messages(self._group, self._store, self._endpoint, settings)
+            self._mail = Messages(self._group, self._store, self._endpoint, settings, self._token)
         return self._mail
 
     def send(self, tensors: Tensors, rank: int, tag: int = 0) -> Work:

@@ -345,6 +345,21 @@ def messages(rank, size, port):
     dist.destroy_process_group()
 
 
+def messages_while_a_thread_waits_for_the_store(rank, size, port):
+    enter(rank, size, port, seconds=20)
+    store = dist.distributed_c10d._get_default_store()
+    if rank == 0:
+        work = dist.isend(torch.ones(3), 1)  # connects when the other rank has published its address
+        store.wait(["received"])
+        work.wait()
+    else:
+        time.sleep(0.5)
+        dist.recv(torch.zeros(3), 0)
+        store.set("received", b"1")
+    dist.barrier()
+    dist.destroy_process_group()
+
+
 def subgroups(rank, size, port):
     enter(rank, size, port)
     pairs = [dist.new_group([0, 1]), dist.new_group([2, 3]), dist.new_group([3, 0])]
@@ -431,7 +446,7 @@ class SlowStore:
 
     def clone(self):
         time.sleep(0.5)
-        return self.store.clone()
+        return self.store.clone() if hasattr(self.store, "clone") else self.store
 
 
 def closed_by_two(rank, size, port):
@@ -758,6 +773,9 @@ class Torch(unittest.TestCase):
     def test_messages(self):
         for size in (2, 4):
             ranks.run(messages, size)
+
+    def test_messages_while_a_thread_waits_for_the_store(self):
+        ranks.run(messages_while_a_thread_waits_for_the_store, 2)
 
     def test_subgroups(self):
         ranks.run(subgroups, 4)

@@ -47,6 +47,10 @@ from longhaul._torch_works import (
 )
 from longhaul.group import Group
 
+if torch.__version__ < "2.7":  # compares versions
+    # C++ kept no works of groups in Python, and waited for their remains without end; nor did it close them.
+    raise ImportError(f"torch {torch.__version__}: no backend in Python is safe (install torch 2.7 or later)")
+
 __all__ = [
     "BoundedHook",
     "BoundedStep",

@@ -726,6 +726,19 @@ assert any("without the backend longhaul" in str(each.message) for each in caugh
 """
 
 
+OLD = """
+import os
+os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
+import torch
+torch.__version__ = type(torch.__version__)("2.6.0")
+try:
+    import longhaul.torch
+    raise AssertionError("torch 2.6 was accepted")
+except ImportError as error:
+    assert "torch 2.6.0: " in str(error) and "install torch 2.7" in str(error), error
+"""
+
+
 class Torch(unittest.TestCase):
     def test_callbacks(self):
         ranks.run(callbacks, 2)
@@ -811,6 +824,10 @@ class Torch(unittest.TestCase):
 
     def test_torch_without_the_library(self):
         for status, output in run_script(BROKEN, 1):
+            self.assertEqual(status, 0, output)
+
+    def test_an_old_torch(self):
+        for status, output in run_script(OLD, 1):
             self.assertEqual(status, 0, output)
 
     def test_options(self):

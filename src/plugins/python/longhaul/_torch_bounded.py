@@ -84,7 +84,7 @@ class BoundedHook:
         ours = dist.get_process_group_ranks(self.group)
         hooks: list[tuple[Callable[[Any], None], Any]] = []
         for module in sharded:
-            for part in module._get_fsdp_state()._fsdp_param_groups:
+            for part in _parameter_groups(module):
                 if getattr(part.mesh_info, "replicate_process_group", None) is not None:
                     raise TypeError(
                         f"{type(module).__name__}: torch averages its replicas (shard by a mesh of one "
@@ -194,6 +194,14 @@ class BoundedHook:
     def _note(self, of: _Pass) -> None:
         if of.complete and of.pending == 0:
             self.steps.append(BoundedStep(of.bytes, of.missing, of.failed))
+
+
+def _parameter_groups(module: Any) -> list[Any]:
+    """What FSDP2 reduces together: in early releases, of torch 2.9 for example, one group of a module."""
+    state = module._get_fsdp_state()
+    if hasattr(state, "_fsdp_param_groups"):
+        return list(state._fsdp_param_groups)
+    return [state._fsdp_param_group] if state._fsdp_param_group else []
 
 
 class _ReduceScatter:

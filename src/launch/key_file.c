@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "launch/key_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+#define FILE_MAX      256u /* of a key's text, with white space around it */
+#define HEX_DIGITS    (2 * KEY_BYTES)
+#define BASE64_DIGITS 43u /* of 32 bytes, and one "=" */
+#define ID_BYTES      16u
+#define MODE_OTHERS   077
+#define SALT          "longhaul key 1"
+#define MAKE_ONE      "make one: (umask 077; openssl rand -hex 32 >FILE)"
+
+/* ---- text -------------------------------------------------------------------------------------------- */
+
+/* Of a digit; -1: it is none. */
+static int value_of(char digit, const char *digits)
+{
+    const char *at = digit ? strchr(digits, digit) : NULL;
+    return at ? (int)(at - digits) : -1;
+}
+
+/* bits: of each digit. Bits beyond the last whole byte must be 0. */
+static bool decode(const char *text, size_t count, const char *digits, unsigned bits,
+                   uint8_t key[KEY_BYTES])
+{
+    uint32_t held = 0, held_bits = 0;
+    size_t bytes = 0;
+    for (size_t i = 0; i < count; i++) {
+        char digit = bits == 4 && text[i] >= 'A' && text[i] <= 'F' ? (char)(text[i] - 'A' + 'a') : text[i];
+        int value = value_of(digit, digits);
+        if (value < 0)
+            return false;
+        held = held << bits | (uint32_t)value;
+        held_bits += bits;
+        if (held_bits < 8)
+            continue;
+        held_bits -= 8;
+        key[bytes++] = (uint8_t)(held >> held_bits);
+        held &= (1u << held_bits) - 1;
+    }
+    return held == 0 && bytes == KEY_BYTES;
+}
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+bool key_parse(const char *text, size_t bytes, uint8_t key[KEY_BYTES])
+{
+    while (bytes > 0 && is_space(*text)) {
+        text++;
+        bytes--;
+    }
+    while (bytes > 0 && is_space(text[bytes - 1]))
+        bytes--;
+    if (bytes == HEX_DIGITS)
+        return decode(text, bytes, "0123456789abcdef", 4, key);
+    if (bytes == BASE64_DIGITS + 1 && text[BASE64_DIGITS] == '=')
+        bytes--;
+    return bytes == BASE64_DIGITS &&
+           decode(text, bytes, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", 6, key);
+}
+
+/* ---- secrets ----------------------------------------------------------------------------------------- */
+
+static bool mac(const void *key, size_t key_bytes, const void *data, size_t bytes,
+                uint8_t out[KEY_SECRET_BYTES])
+{
+    unsigned length = 0;
+    return HMAC(EVP_sha384(), key, (int)key_bytes, data, bytes, out, &length) && length == KEY_SECRET_BYTES;
+}
+
+/* HKDF-Expand of one block: the purpose, and its number. */
+static bool expand(const uint8_t prk[KEY_SECRET_BYTES], const char *purpose, uint8_t out[KEY_SECRET_BYTES])
+{
+    uint8_t info[64];
+    size_t length = strlen(purpose);
+    memcpy(info, purpose, length);
+    info[length] = 1;
+    return mac(prk, KEY_SECRET_BYTES, info, length + 1, out);
+}
+
+int key_derive(const uint8_t key[KEY_BYTES], struct key_secret *secret)
+{
+    uint8_t prk[KEY_SECRET_BYTES], id[KEY_SECRET_BYTES];
+    bool derived = mac(SALT, strlen(SALT), key, KEY_BYTES, prk) &&
+                   expand(prk, "tls psk of the rendezvous", secret->psk) &&
+                   expand(prk, "identity of the rendezvous", id);
+    OPENSSL_cleanse(prk, sizeof prk);
+    if (!derived)
+        return lh_fail(LH_ESYSTEM, "HMAC-SHA-384: not available in this system's libcrypto");
+    int used = snprintf(secret->identity, sizeof secret->identity, "longhaul 1 rendezvous ");
+    for (size_t i = 0; i < ID_BYTES; i++)
+        used += snprintf(secret->identity + used, sizeof secret->identity - (size_t)used, "%02x", id[i]);
+    return 0;
+}
+
+void key_wipe(struct key_secret *secret)
+{
+    OPENSSL_cleanse(secret, sizeof *secret);
+}
+
+/* ---- file -------------------------------------------------------------------------------------------- */
+
+/* Who else could read it may be on the path; who else could write it could be the peer. */
+static int check_owner(const char *file, const struct stat *status)
+{
+    if (!S_ISREG(status->st_mode))
+        return lh_fail(LH_EINVAL, "key file %s: not a regular file", file);
+    if (status->st_uid != geteuid() && status->st_uid != 0)
+        return lh_fail(LH_EINVAL, "key file %s: belongs to another user (use a copy of your own)", file);
+    if (status->st_mode & MODE_OTHERS)
+        return lh_fail(LH_EINVAL, "key file %s: mode %04o lets other users use it (chmod 600 %s)", file,
+                       (unsigned)(status->st_mode & 07777), file);
+    return 0;
+}
+
+static int read_text(int fd, const char *file, char text[FILE_MAX], size_t *bytes)
+{
+    struct stat status;
+    int error = fstat(fd, &status) ? lh_fail(LH_ESYSTEM, "key file %s: %s", file, strerror(errno))
+                                   : check_owner(file, &status);
+    if (error)
+        return error;
+    ssize_t got = read(fd, text, FILE_MAX);
+    if (got < 0)
+        return lh_fail(LH_ESYSTEM, "key file %s: %s", file, strerror(errno));
+    *bytes = (size_t)got;
+    return 0;
+}
+
+int key_file_read(const char *file, struct key_secret *secret)
+{
+    char text[FILE_MAX];
+    uint8_t key[KEY_BYTES];
+    size_t bytes = 0;
+    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return lh_fail(LH_EINVAL, "key file %s: %s (" MAKE_ONE ")", file, strerror(errno));
+    int error = read_text(fd, file, text, &bytes);
+    close(fd);
+    if (!error && (bytes == FILE_MAX || !key_parse(text, bytes, key)))
+        error = lh_fail(LH_EINVAL,
+                        "key file %s: not a key of 32 bytes in hexadecimal or base64 (" MAKE_ONE ")", file);
+    if (!error)
+        error = key_derive(key, secret);
+    OPENSSL_cleanse(text, sizeof text);
+    OPENSSL_cleanse(key, sizeof key);
+    return error;
+}

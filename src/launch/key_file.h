@@ -1,0 +1,34 @@
+/*
+ * key_file.h - the key that both sides of a connection have, read from a file, and what is derived from it.
+ *
+ * The file has 32 random bytes, as 64 hexadecimal digits or in base64. They are never used themselves: HKDF
+ * (RFC 5869) with SHA-384 makes a secret for each purpose of them, so that one file may serve several.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_LAUNCH_KEY_FILE_H
+#define LH_LAUNCH_KEY_FILE_H
+
+#include <longhaul/types.h>
+
+#define KEY_BYTES        32u
+#define KEY_SECRET_BYTES 48u /* of SHA-384 */
+/* "longhaul 1 rendezvous " and 32 digits, which name the key without telling anything of it. */
+#define KEY_IDENTITY_MAX 64u
+
+/* For the rendezvous. */
+struct key_secret {
+    uint8_t psk[KEY_SECRET_BYTES];   /* of TLS */
+    char identity[KEY_IDENTITY_MAX]; /* of that, sent in clear text; another key has another one */
+};
+
+/* The key of a file's text. False: it is none. */
+bool key_parse(const char *text, size_t bytes, uint8_t key[KEY_BYTES]);
+/* -LH_ESYSTEM: no HMAC with SHA-384 in this system's libcrypto. */
+int key_derive(const uint8_t key[KEY_BYTES], struct key_secret *secret);
+/* Both, of a file that belongs to this user or to root, and that others can neither read nor write.
+ * -LH_EINVAL: no such file, or no key; the message has the remedy. -LH_ESYSTEM. */
+int key_file_read(const char *file, struct key_secret *secret);
+void key_wipe(struct key_secret *secret);
+
+#endif

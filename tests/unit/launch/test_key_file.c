@@ -1,0 +1,206 @@
+/* Key files: what is a key, who may have it, what is made of it. SPDX-License-Identifier: BSD-3-Clause */
+#include "launch/key_file.h"
+
+#include <fcntl.h>
+#include <openssl/evp.h>
+#include <openssl/kdf.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <longhaul/error.h>
+
+#define HEX    "00112233445566778899aabbccddeeff0123456789abcdefFEDCBA9876543210"
+#define BASE64 "ABEiM0RVZneImaq7zN3u/wEjRWeJq83v/ty6mHZUMhA="
+
+static const uint8_t bytes_of_both[KEY_BYTES] = {
+    0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff,
+    0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef, 0xfe, 0xdc, 0xba, 0x98, 0x76, 0x54, 0x32, 0x10};
+
+static bool parses(const char *text, uint8_t key[KEY_BYTES])
+{
+    return key_parse(text, strlen(text), key);
+}
+
+static void test_texts(void **state)
+{
+    static const char *const right[] = {HEX, HEX "\n", BASE64, BASE64 "\r\n", "  " HEX "\t"};
+    (void)state;
+    for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
+        uint8_t key[KEY_BYTES] = {0};
+        assert_true(parses(right[i], key));
+        assert_memory_equal(key, bytes_of_both, KEY_BYTES);
+    }
+}
+
+static void test_texts_that_are_none(void **state)
+{
+    static const char *const wrong[] = {
+        "",
+        "\n",
+        "secret",
+        HEX "0",
+        HEX HEX,
+        "0x" HEX,
+        BASE64 "=",
+        "0g112233445566778899aabbccddeeff0123456789abcdef0123456789abcdef", /* g */
+        "ABEiM0RVZneImaq7zN3u/wEjRWeJq83v/ty6mHZUMhB=",                     /* bits beyond the last byte */
+        "ABEiM0RVZneImaq7zN3u_wEjRWeJq83v_ty6mHZUMhA=",                     /* another alphabet */
+        "ABEiM0RVZneImaq7zN3u/wEjRWeJq83v/ty6mHZUMhAA",                     /* 33 bytes */
+    };
+    uint8_t key[KEY_BYTES];
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_false(parses(wrong[i], key));
+    for (size_t length = 0; length < strlen(HEX); length++)
+        assert_false(length != 43 && key_parse(HEX, length, key));
+    assert_false(key_parse("\0", 1, key));
+}
+
+/* OpenSSL's own HKDF, with the same salt and purpose. */
+static void hkdf(const char *purpose, uint8_t out[KEY_SECRET_BYTES])
+{
+    size_t bytes = KEY_SECRET_BYTES;
+    const char *salt = "longhaul key 1";
+    EVP_PKEY_CTX *context = EVP_PKEY_CTX_new_id(EVP_PKEY_HKDF, NULL);
+    assert_true(EVP_PKEY_derive_init(context) > 0);
+    assert_true(EVP_PKEY_CTX_set_hkdf_md(context, EVP_sha384()) > 0);
+    assert_true(EVP_PKEY_CTX_set1_hkdf_salt(context, (const uint8_t *)salt, (int)strlen(salt)) > 0);
+    assert_true(EVP_PKEY_CTX_set1_hkdf_key(context, bytes_of_both, KEY_BYTES) > 0);
+    assert_true(EVP_PKEY_CTX_add1_hkdf_info(context, (const uint8_t *)purpose, (int)strlen(purpose)) > 0);
+    assert_true(EVP_PKEY_derive(context, out, &bytes) > 0);
+    EVP_PKEY_CTX_free(context);
+}
+
+static void test_secret_is_hkdf(void **state)
+{
+    struct key_secret secret, other;
+    uint8_t expected[KEY_SECRET_BYTES], another_key[KEY_BYTES];
+    char identity[KEY_IDENTITY_MAX];
+    (void)state;
+    assert_int_equal(key_derive(bytes_of_both, &secret), 0);
+    hkdf("tls psk of the rendezvous", expected);
+    assert_memory_equal(secret.psk, expected, sizeof expected);
+    hkdf("identity of the rendezvous", expected);
+    snprintf(identity, sizeof identity, "longhaul 1 rendezvous %02x%02x", expected[0], expected[1]);
+    assert_memory_equal(secret.identity, identity, strlen(identity));
+    assert_int_equal(strlen(secret.identity), strlen("longhaul 1 rendezvous ") + 32);
+
+    memcpy(another_key, bytes_of_both, sizeof another_key);
+    another_key[31] ^= 1;
+    assert_int_equal(key_derive(another_key, &other), 0);
+    assert_string_not_equal(secret.identity, other.identity);
+    assert_memory_not_equal(secret.psk, other.psk, sizeof other.psk);
+    key_wipe(&secret);
+    const struct key_secret wiped = {0};
+    assert_memory_equal(&secret, &wiped, sizeof wiped);
+}
+
+/* ---- files ------------------------------------------------------------------------------------------- */
+
+static char folder[] = "/tmp/longhaul-key-XXXXXX";
+static char file[64];
+
+static void write_file(const char *text, mode_t mode)
+{
+    unlink(file);
+    int fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    assert_int_equal(fchmod(fd, mode), 0);
+    close(fd);
+}
+
+static void expect_refused(const char *part)
+{
+    struct key_secret secret;
+    assert_int_equal(key_file_read(file, &secret), -LH_EINVAL);
+    assert_non_null(strstr(lh_last_error(), part));
+    assert_non_null(strstr(lh_last_error(), file));
+}
+
+static void test_files(void **state)
+{
+    struct key_secret secret, expected;
+    (void)state;
+    assert_int_equal(key_derive(bytes_of_both, &expected), 0);
+    for (mode_t mode = 0400; mode <= 0700; mode += 0100) {
+        write_file(HEX "\n", mode);
+        assert_int_equal(key_file_read(file, &secret), 0);
+        assert_string_equal(secret.identity, expected.identity);
+        assert_memory_equal(secret.psk, expected.psk, sizeof expected.psk);
+    }
+}
+
+static void test_files_that_are_refused(void **state)
+{
+    char large[300];
+    (void)state;
+    for (mode_t bit = 01; bit <= 040; bit <<= 1) { /* each right of each other user */
+        write_file(HEX, 0600 | bit);
+        expect_refused("lets other users use it (chmod 600");
+    }
+    write_file("password", 0600);
+    expect_refused("not a key of 32 bytes");
+    write_file("", 0600);
+    expect_refused("openssl rand -hex 32");
+    memset(large, ' ', sizeof large); /* a key, and more than is read */
+    memcpy(large, HEX, strlen(HEX));
+    large[sizeof large - 1] = 0;
+    write_file(large, 0600);
+    expect_refused("not a key of 32 bytes");
+    unlink(file);
+    expect_refused("openssl rand -hex 32");
+    assert_int_equal(mkfifo(file, 0600), 0); /* without a writer: no wait */
+    expect_refused("not a regular file");
+    unlink(file);
+    assert_int_equal(mkdir(file, 0700), 0);
+    expect_refused("not a regular file");
+    rmdir(file);
+}
+
+static void test_file_of_another_user(void **state)
+{
+    (void)state;
+    write_file(HEX, 0600);
+    if (chown(file, 12345, (gid_t)-1) != 0)
+        skip(); /* not root */
+    expect_refused("belongs to another user");
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    if (!mkdtemp(folder))
+        return -1;
+    snprintf(file, sizeof file, "%s/key", folder);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    unlink(file);
+    return rmdir(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_texts_that_are_none),
+        cmocka_unit_test(test_secret_is_hkdf),
+        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_files_that_are_refused),
+        cmocka_unit_test(test_file_of_another_user),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

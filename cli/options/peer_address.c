@@ -265,7 +265,9 @@ int cli_connect(const struct cli_address *address, const struct lh_attr *attr, l
 static int try_device(const struct lh_attr *attr)
 {
     struct lh_connection *unused;
-    int code = attr->device ? lh_open(attr, &unused) : 0;
+    struct lh_attr alone = *attr;
+    alone.security = NULL; /* of a rendezvous */
+    int code = attr->device ? lh_open(&alone, &unused) : 0;
     if (code)
         return cli_library_failed("--device", attr->device, code);
     if (attr->device)

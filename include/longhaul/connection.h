@@ -46,6 +46,15 @@ enum lh_notice {
 };
 
 /* Zero means the default. Call lh_attr_init() first: it sets the defaults that are not zero. */
+/* With a key, lh_listen and lh_connect run the rendezvous and the control connection under TLS 1.3: neither
+ * side connects to a peer without the key, and what both exchange there (addresses, keys, tokens, reasons) is
+ * encrypted. Data packets are not: they are neither encrypted nor authenticated. */
+struct lh_security {
+    size_t struct_bytes; /* set by lh_security_init, so that the struct can grow */
+    /* 32 random bytes, as 64 hexadecimal digits or in base64; for this user only (mode 0600) */
+    const char *key_file;
+};
+
 struct lh_attr {
     size_t struct_bytes; /* set by lh_attr_init, so that the struct can grow */
     /* "udp:[::1]", "xdp:eth0", "sim:world/0"; NULL: udp on the address that the TCP rendezvous uses
@@ -101,12 +110,16 @@ struct lh_attr {
     /* With a deadline (reliability "bounded:deadline=…"), missing bytes of a message are set to 0 before its
      * receive is done. If false, the buffer keeps its former contents there. */
     bool zero_missing;
+    /* A key that both sides must have: lh_listen and lh_connect only. Read during the call. NULL: none, the
+     * rendezvous is in clear text, for any host. */
+    const struct lh_security *security;
 };
 
 #define LH_NO_WORKERS UINT32_MAX
 #define LH_NO_CODERS  UINT32_MAX
 
 LH_API void lh_attr_init(struct lh_attr *attr);
+LH_API void lh_security_init(struct lh_security *security);
 /* Validates a text for attr.reliability. -LH_EINVAL, with the reason. */
 LH_API int lh_reliability_check(const char *text);
 

@@ -207,6 +207,16 @@ static const struct lh_attr *attr_given(const struct lh_group_attr *attr, bool a
     return across && attr->attr_across ? attr->attr_across : attr->attr;
 }
 
+/* Whoever sets a key must not believe that a group uses it. Programs of an older release have none. */
+static int check_no_key(const struct lh_attr *given)
+{
+    if (given->struct_bytes != sizeof *given || !given->security)
+        return 0;
+    return lh_fail(LH_EINVAL,
+                   "security: not supported by groups (set it to NULL; LONGHAUL_SECRET keeps other "
+                   "processes out)");
+}
+
 static int fill_mesh(struct mesh *mesh, const struct lh_group_attr *attr)
 {
     mesh->rank = attr->rank;
@@ -224,7 +234,8 @@ static int fill_mesh(struct mesh *mesh, const struct lh_group_attr *attr)
     for (uint32_t across = 0; across < 2 && !error; across++) {
         struct bounded_lane lane;
         const struct lh_attr *given = attr_given(attr, across);
-        if (given)
+        error = given ? check_no_key(given) : 0;
+        if (given && !error)
             error = bounded_lane_of(given, mesh->peer_timeout_ns, &lane);
         mesh->bounded[across] = !error && given && lane.exists;
     }

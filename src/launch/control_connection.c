@@ -17,6 +17,7 @@
 #include "base/min_max.h"
 #include "launch/handshake.h"
 #include "launch/tcp.h"
+#include "launch/tls_channel.h"
 #include "message/connection_state.h"
 #include "message/engine.h"
 #include "sdr/worker_sleep.h"
@@ -270,7 +271,6 @@ void control_acceptor_close(struct control_acceptor *acceptor)
 #define OUT_MAX      ((size_t)4 << 20) /* of what does not leave: a peer that reads has far less waiting */
 #define FLUSH_NS     (LH_NS_PER_S / 2) /* the last frames wait that long for a peer to read */
 #define WHERE_MAX    256u
-#define DRAINS_MAX   64u
 
 struct control_connection {
     struct watch_other watch;
@@ -278,13 +278,15 @@ struct control_connection {
     uint8_t version;
     struct control_acceptor *acceptor; /* or NULL */
     char where[WHERE_MAX];             /* "": nobody else uses it */
+    const char *identity;              /* of its key; "": clear text */
     struct control_connection *next;   /* of the engine's, where it has that; under its lock */
     _Atomic uint32_t users;            /* who closes it, and who looks whether it can open a stream */
     pthread_mutex_t lock;              /* of all that follows */
-    bool ended;                        /* nothing comes any more */
-    bool broken;                       /* the TCP connection failed: the peer may well live */
-    bool closing;                      /* no stream is left */
-    struct control_stream **streams;   /* by number; NULL: it is free; HALF_ENDED */
+    struct channel channel;
+    bool ended;                      /* nothing comes any more */
+    bool broken;                     /* the TCP connection failed: the peer may well live */
+    bool closing;                    /* no stream is left */
+    struct control_stream **streams; /* by number; NULL: it is free; HALF_ENDED */
     uint32_t room;
     uint32_t count; /* numbers that were used so far: the lowest ones */
     uint32_t free;  /* none below it is free */
@@ -413,20 +415,26 @@ static void on_error(struct control_connection *control, int error)
 /* What the socket takes of them now. -1: none any more. */
 static ssize_t send_some(struct control_connection *control, const uint8_t *bytes, size_t count)
 {
-    ssize_t sent = send(control->watch.fd, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT);
+    ssize_t sent = channel_send(&control->channel, bytes, count);
     if (sent < 0)
         on_error(control, errno);
-    return sent < 0 && is_for_later(errno) ? 0 : sent;
+    return sent;
+}
+
+static bool has_unsent(const struct control_connection *control)
+{
+    return control->out_bytes > 0 || channel_has_unsent(&control->channel);
 }
 
 static void flush(struct control_connection *control)
 {
-    ssize_t sent = control->out_bytes > 0 ? send_some(control, control->out, control->out_bytes) : 0;
-    if (sent <= 0)
+    ssize_t sent = has_unsent(control) ? send_some(control, control->out, control->out_bytes) : -1;
+    if (sent < 0)
         return; /* an end shows to who reads */
     control->out_bytes -= (size_t)sent;
-    memmove(control->out, control->out + sent, control->out_bytes);
     if (control->out_bytes > 0)
+        memmove(control->out, control->out + sent, control->out_bytes);
+    if (has_unsent(control))
         return;
     free(control->out);
     control->out = NULL;
@@ -451,14 +459,14 @@ static int write_frame(struct control_connection *control, uint16_t id, enum han
     handshake_header_encode(&header, frame);
     if (bytes)
         memcpy(frame + HANDSHAKE_HEADER_BYTES, body, bytes);
-    bool waits = control->out_bytes > 0;
+    bool waits = has_unsent(control);
     ssize_t sent = waits ? 0 : send_some(control, frame, whole);
     if (sent < 0 || ((size_t)sent < whole && !keep(control, frame + sent, whole - (size_t)sent))) {
         /* The rest of a frame is lost, and all behind it. Who reads finds the end. */
         shutdown(control->watch.fd, SHUT_RDWR);
         return peer_is_gone();
     }
-    if (!waits && control->out_bytes > 0)
+    if (!waits && has_unsent(control))
         engine_watch_writable(control->engine, &control->watch, true);
     return 0;
 }
@@ -528,7 +536,8 @@ static bool on_frame(struct control_connection *control, const struct handshake_
 static bool read_some(struct control_connection *control)
 {
     struct handshake_header header;
-    for (uint32_t i = 0; i < READS_A_TURN; i++) {
+    /* What TLS has read nothing would wake the worker for: a record at most. */
+    for (uint32_t i = 0; i < READS_A_TURN || channel_has_unread(&control->channel); i++) {
         uint32_t want = HANDSHAKE_HEADER_BYTES;
         if (control->have >= HANDSHAKE_HEADER_BYTES) {
             if (handshake_header_decode(control->frame, &header))
@@ -542,7 +551,7 @@ static bool read_some(struct control_connection *control)
             }
         }
         ssize_t got =
-            recv(control->watch.fd, control->frame + control->have, want - control->have, MSG_DONTWAIT);
+            channel_receive(&control->channel, control->frame + control->have, want - control->have);
         if (got < 0 && is_for_later(errno))
             return true;
         if (got < 0)
@@ -579,18 +588,12 @@ static void release(struct control_connection *control)
     free(control);
 }
 
-/* What is left to say, for a while. Unread bytes would turn the close into a reset, which may discard it. */
+/* Sends the rest, for a while. */
 static void close_socket(struct control_connection *control)
 {
-    uint8_t drain[1024];
-    lh_time deadline = tcp_deadline(FLUSH_NS);
-    if (control->out_bytes > 0)
-        tcp_write(control->watch.fd, control->out, control->out_bytes, deadline);
-    shutdown(control->watch.fd, SHUT_WR);
-    for (uint32_t i = 0; i < DRAINS_MAX; i++)
-        if (recv(control->watch.fd, drain, sizeof drain, MSG_DONTWAIT) <= 0)
-            break;
-    close(control->watch.fd);
+    if (has_unsent(control))
+        channel_send_all(&control->channel, control->out, control->out_bytes, tcp_deadline(FLUSH_NS));
+    channel_close(&control->channel);
 }
 
 static void remove_from_engine(struct control_connection *control)
@@ -673,14 +676,17 @@ static struct control_connection *create(struct lh_engine *engine, const struct 
     struct control_connection *control = calloc(1, sizeof *control);
     if (!control)
         return NULL;
-    control->watch = (struct watch_other){.fd = origin->fd, .on_ready = on_ready, .context = control};
+    control->watch =
+        (struct watch_other){.fd = origin->channel.fd, .on_ready = on_ready, .context = control};
+    control->channel = origin->channel;
+    control->identity = channel_identity(&control->channel);
     control->engine = engine;
     control->version = origin->version;
     control->acceptor = origin->acceptor ? control_acceptor_share(origin->acceptor) : NULL;
     if (origin->where && strlen(origin->where) < sizeof control->where)
         strcpy(control->where, origin->where);
     control->users = 1;
-    tcp_keep_alive(origin->fd);
+    tcp_keep_alive(origin->channel.fd);
     pthread_mutex_init(&control->lock, NULL);
     return control;
 }
@@ -716,13 +722,14 @@ int control_connection_begin(struct lh_connection *connection, const struct cont
 
 /* ---- streams of the connecting side ------------------------------------------------------------------ */
 
-/* One to there, after so many that were of no use. It is the caller's to release. */
-static struct control_connection *next_to(struct lh_engine *engine, const char *where, uint32_t skip)
+/* One to there, with that key, after so many that were of no use. It is the caller's to release. */
+static struct control_connection *next_to(struct lh_engine *engine, const char *where, const char *identity,
+                                          uint32_t skip)
 {
     pthread_mutex_lock(&engine->lock);
     struct control_connection *control = engine->controls;
     for (; control; control = control->next)
-        if (!strcmp(control->where, where) && skip-- == 0)
+        if (!strcmp(control->where, where) && !strcmp(control->identity, identity) && skip-- == 0)
             break;
     if (control)
         atomic_fetch_add(&control->users, 1);
@@ -730,11 +737,12 @@ static struct control_connection *next_to(struct lh_engine *engine, const char *
     return control;
 }
 
-struct control_stream *control_stream_open(struct lh_engine *engine, const char *where, int wake_fd)
+struct control_stream *control_stream_open(struct lh_engine *engine, const char *where,
+                                           const char *identity, int wake_fd)
 {
     struct control_stream *stream = NULL;
     struct control_connection *control;
-    for (uint32_t i = 0; !stream && (control = next_to(engine, where, i)) != NULL; i++) {
+    for (uint32_t i = 0; !stream && (control = next_to(engine, where, identity, i)) != NULL; i++) {
         pthread_mutex_lock(&control->lock);
         if (!control->ended && !control->closing)
             stream = add_stream(control, first_free(control), wake_fd);

@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "launch/handshake.h"
+#include "launch/tls_channel.h"
 #include "message/connection_state.h"
 
 /* ---- control acceptor ------------------------------------------------------------------------------ */
@@ -60,7 +61,7 @@ struct control_stream;
 
 /* What follows the handshake over a socket. */
 struct control_origin {
-    int fd;
+    struct channel channel;
     uint8_t version; /* of the handshake, as agreed */
     struct control_acceptor
         *acceptor;     /* accepting side: takes what the peer opens; NULL: it may open nothing */
@@ -68,13 +69,14 @@ struct control_origin {
     const char *peer_name;
 };
 
-/* The socket is the control connection of the connection, which closes it. 0; -LH_ENOMEM or -LH_ESYSTEM: the
- * socket is still the caller's. */
+/* The channel is the control connection of the connection, which closes it. 0; -LH_ENOMEM or -LH_ESYSTEM: it
+ * is still the caller's. */
 int control_connection_begin(struct lh_connection *connection, const struct control_origin *origin);
 
-/* A stream of a connection of the engine to there; NULL: there is none, connect. wake_fd: an eventfd,
- * written for each frame until the handshake is over. */
-struct control_stream *control_stream_open(struct lh_engine *engine, const char *where, int wake_fd);
+/* A stream of a connection of the engine to there, with the key of that identity (channel_identity()); NULL:
+ * there is none, connect. wake_fd: an eventfd, written for each frame until the handshake is over. */
+struct control_stream *control_stream_open(struct lh_engine *engine, const char *where,
+                                           const char *identity, int wake_fd);
 /* Of the TCP connection, for questions about its ends. */
 int control_stream_fd(const struct control_stream *stream);
 uint8_t control_stream_version(const struct control_stream *stream);

@@ -34,8 +34,16 @@ void handshake_header_encode(const struct handshake_header *header, uint8_t *out
     lh_put_be32(out + 8, header->body_bytes);
 }
 
+bool handshake_is_tls(const uint8_t *bytes)
+{
+    return bytes[0] == 0x16 && bytes[1] == 3; /* a handshake record, RFC 8446, section 5.1 */
+}
+
 int handshake_header_decode(const uint8_t *bytes, struct handshake_header *header)
 {
+    if (handshake_is_tls(bytes))
+        return lh_fail(LH_EHANDSHAKE, "the remote side has a key, this side has none (use the same key "
+                                      "file on both sides)");
     if (lh_get_be32(bytes) != HANDSHAKE_MAGIC)
         return lh_fail(LH_EHANDSHAKE, "the remote side is not Longhaul (first bytes 0x%08x)",
                        lh_get_be32(bytes));

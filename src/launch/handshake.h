@@ -95,6 +95,8 @@ struct handshake_proposal {
 
 /* Writes a header; out holds HANDSHAKE_HEADER_BYTES. */
 void handshake_header_encode(const struct handshake_header *header, uint8_t *out);
+/* Whether a header is the beginning of TLS: of a peer with a key (tls_channel.h). */
+bool handshake_is_tls(const uint8_t *bytes);
 /* -LH_EHANDSHAKE (foreign or impossible), -LH_EVERSION. */
 int handshake_header_decode(const uint8_t *bytes, struct handshake_header *header);
 /* Returns the body's size; out holds HANDSHAKE_BODY_MAX. */

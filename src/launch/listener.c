@@ -41,6 +41,7 @@
 #include "history/path_file.h"
 #include "launch/rendezvous.h"
 #include "launch/tcp.h"
+#include "launch/tls_channel.h"
 #include "message/attributes.h"
 #include "message/engine.h"
 
@@ -55,6 +56,7 @@
 #define BUSY_SPAN_NS           LH_NS_PER_S          /* far below any timeout of a client */
 #define PROGRESS_SPAN_NS       LH_NS_PER_MS         /* of the engine, where nobody else makes it */
 #define THREAD_SPAN_MAX_NS     (3600 * LH_NS_PER_S) /* of a sleep */
+#define KEY_NOTICE_SPAN_NS     (60 * LH_NS_PER_S)   /* strangers could fill a log */
 
 struct client {
     struct admission_address address;
@@ -75,6 +77,8 @@ struct lh_listener {
     int cpus[LISTEN_CPUS_MAX];
     uint32_t forks;                    /* as of engine_forks(): where it is another, the thread is not */
     struct admission_key key;          /* of cookies */
+    struct tls_context *tls;           /* NULL: no key, clear text */
+    lh_time key_notice_at;             /* no notice of keys that differ before */
     struct control_acceptor *acceptor; /* of streams; NULL without an engine */
     pthread_t thread;
     int wake_fd;
@@ -149,13 +153,24 @@ static void forget_client(struct lh_listener *listener, uint32_t index)
             (listener->client_count - index) * sizeof listener->clients[0]);
 }
 
-/* Only failures with an open endpoint are reported; neither strangers nor clients that left. */
-static void report(const struct lh_listener *listener, const struct client *client)
+/* Failures with an open endpoint are, and now and then one of the keys; neither strangers nor clients that
+ * left. */
+static bool is_reported(struct lh_listener *listener, const struct rendezvous *handshake)
+{
+    lh_time now = tcp_now();
+    if (!listener->attr.on_notice)
+        return false;
+    if (!handshake->keys_differ || now < listener->key_notice_at)
+        return handshake->connection && handshake->state != RENDEZVOUS_PENDING;
+    listener->key_notice_at = now + KEY_NOTICE_SPAN_NS;
+    return true;
+}
+
+static void report(struct lh_listener *listener, const struct client *client)
 {
     char text[512];
     const struct lh_attr *attr = &listener->attr;
-    const struct rendezvous *handshake = &client->handshake;
-    if (!attr->on_notice || !handshake->connection || handshake->state == RENDEZVOUS_PENDING)
+    if (!is_reported(listener, &client->handshake))
         return;
     snprintf(text, sizeof text, "%s", lh_last_error());
     char line[sizeof text + sizeof client->name + 2];
@@ -218,6 +233,11 @@ static void add_socket(struct lh_listener *listener, int fd, lh_time now)
     }
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
     rendezvous_accept(&client->handshake, fd, &listener->attr, &listener->key, listener->acceptor);
+    if (rendezvous_accept_secure(&client->handshake, listener->tls)) {
+        close(fd);
+        free(client);
+        return;
+    }
     add_client(listener, client, now);
 }
 
@@ -453,6 +473,9 @@ int lh_listen(const char *where, const struct lh_attr *given, struct lh_listener
     if (!error)
         error = admission_random(&listener->key, sizeof listener->key);
     if (!error)
+        error = tls_context_create(listener->attr.security, &listener->tls);
+    listener->attr.security = NULL; /* the caller's */
+    if (!error)
         error = tcp_listen(where, &listener->fd, &listener->port);
     if (error)
         goto free_listener;
@@ -472,6 +495,7 @@ close_acceptor:
 close_socket:
     close(listener->fd);
 free_listener:
+    tls_context_free(listener->tls);
     free(listener);
     return error;
 }
@@ -515,6 +539,7 @@ void lh_listener_close(struct lh_listener *listener)
     engine_count_listener(listener->attr.engine, -1);
     pthread_cond_destroy(&listener->changed);
     pthread_mutex_destroy(&listener->lock);
+    tls_context_free(listener->tls);
     free(listener);
 }
 
@@ -587,7 +612,8 @@ struct attempt {
     lh_time pause_ns;
     bool has_cookie;
     uint8_t cookie[ADMISSION_COOKIE_BYTES];
-    int wake_fd; /* an eventfd for a stream's frames; -1: none was needed so far */
+    struct tls_context *tls; /* NULL: no key, clear text */
+    int wake_fd;             /* an eventfd for a stream's frames; -1: none was needed so far */
 };
 
 static void report_busy(struct attempt *attempt)
@@ -678,7 +704,7 @@ static int begin_alone(struct attempt *attempt, uint8_t version, struct rendezvo
     if (error)
         return error;
     const uint8_t *cookie = attempt->has_cookie ? attempt->cookie : NULL;
-    return rendezvous_connect(r, fd, &attempt->attr, version, cookie, attempt->where);
+    return rendezvous_connect(r, fd, &attempt->attr, version, cookie, attempt->where, attempt->tls);
 }
 
 /* A stream of a control connection that its engine has to there; NULL: there is none. */
@@ -688,9 +714,9 @@ static struct control_stream *open_stream(struct attempt *attempt)
         return NULL;
     if (attempt->wake_fd < 0)
         attempt->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    return attempt->wake_fd < 0
-               ? NULL
-               : control_stream_open(attempt->attr.engine, attempt->where, attempt->wake_fd);
+    return attempt->wake_fd < 0 ? NULL
+                                : control_stream_open(attempt->attr.engine, attempt->where,
+                                                      tls_context_identity(attempt->tls), attempt->wake_fd);
 }
 
 /* One try, over a stream where there is one and `shared`. */
@@ -749,7 +775,10 @@ int lh_connect(const char *where, const struct lh_attr *given, lh_time timeout_n
     if (!error)
         error = engine_settle(&attempt.attr);
     if (!error)
+        error = tls_context_create(attempt.attr.security, &attempt.tls);
+    if (!error)
         error = try_all(&attempt, connection);
+    tls_context_free(attempt.tls);
     if (attempt.wake_fd >= 0)
         close(attempt.wake_fd);
     return error;

@@ -22,6 +22,7 @@
 #include "device/device_registry.h"
 #include "launch/control_connection.h"
 #include "launch/tcp.h"
+#include "launch/tls_channel.h"
 #include "message/attributes.h"
 
 /* Interval of polls for the first round trip over the fabric, at first; and as a part of the time since the
@@ -46,11 +47,11 @@ static int send_frame(struct rendezvous *r, enum handshake_type type, const void
     if (bytes)
         memcpy(frame + HANDSHAKE_HEADER_BYTES, body, bytes);
     ssize_t whole = HANDSHAKE_HEADER_BYTES + bytes;
-    ssize_t sent = send(r->fd, frame, (size_t)whole, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent == whole)
+    ssize_t sent = channel_send(&r->channel, frame, (size_t)whole);
+    if (sent == whole && !channel_has_unsent(&r->channel))
         return 0;
     return lh_fail(LH_EPEER, "connection to the remote side failed: %s",
-                   sent < 0 && errno != EAGAIN ? strerror(errno) : "send buffer full");
+                   sent < 0 ? strerror(errno) : "send buffer full");
 }
 
 /* The host of "[::1%eth0]:4000" or "127.0.0.1:4000", without brackets, scope and port. */
@@ -119,13 +120,15 @@ static int read_frame(struct rendezvous *r, struct handshake_header *header)
         uint32_t want = HANDSHAKE_HEADER_BYTES;
         if (r->have >= want) {
             int error = handshake_header_decode(r->frame, header);
-            if (error)
+            if (error) {
+                r->keys_differ |= handshake_is_tls(r->frame);
                 return error;
+            }
             want += header->body_bytes;
             if (r->have == want)
                 return check_stream(header);
         }
-        ssize_t got = recv(r->fd, r->frame + r->have, want - r->have, MSG_DONTWAIT);
+        ssize_t got = channel_receive(&r->channel, r->frame + r->have, want - r->have);
         if (got < 0 && (errno == EAGAIN || errno == EINTR))
             return 0;
         if (got < 0)
@@ -196,6 +199,49 @@ static int propose(struct rendezvous *r)
     return send_frame(r, HANDSHAKE_PROPOSAL, body, handshake_proposal_encode(&r->mine, body));
 }
 
+/* ---- TLS --------------------------------------------------------------------------------------------- */
+
+/* Connecting side: its first frames. */
+static int greet(struct rendezvous *r)
+{
+    int error = 0;
+    r->greeted = true;
+    if (r->earlier_cookie && r->version >= HANDSHAKE_VERSION_COOKIE)
+        error = send_frame(r, HANDSHAKE_COOKIE, r->earlier_cookie, ADMISSION_COOKIE_BYTES);
+    if (!error)
+        error = propose(r);
+    return error == -LH_EPEER ? 0 : error; /* the peer has closed, and its reason may be here */
+}
+
+/* With a key this side believes one thing in clear text: that a listener is full. It leads to another try,
+ * and a host that can change what passes can prevent a connection by other means, too. */
+static int read_clear_text(struct rendezvous *r)
+{
+    struct handshake_header header;
+    int got = read_frame(r, &header);
+    if (got == 0)
+        return 0;
+    if (got > 0 && header.type == HANDSHAKE_REFUSE)
+        (void)refused(r, &header);
+    r->older = false;
+    return r->full ? -LH_EHANDSHAKE : lh_fail(LH_EHANDSHAKE, "%s", CHANNEL_CLEAR_TEXT);
+}
+
+/* 1: frames may pass, and the connecting side's first have left; 0: the handshake of TLS goes on. */
+static int secure(struct rendezvous *r)
+{
+    if (r->stream)
+        return 1;
+    int done = channel_is_clear_text(&r->channel) ? -LH_EHANDSHAKE : channel_handshake(&r->channel);
+    if (done < 0 && channel_is_clear_text(&r->channel))
+        return read_clear_text(r);
+    r->keys_differ |= r->accepting && done == -LH_EHANDSHAKE;
+    if (done != 1 || r->accepting || r->greeted)
+        return done;
+    int error = greet(r);
+    return error ? error : 1;
+}
+
 /* ---- the connection ---------------------------------------------------------------------------------- */
 
 /* This side's own, if it has one; else what was agreed. */
@@ -224,6 +270,7 @@ static int open_agreed(struct rendezvous *r)
     own.generations = agreed->generations;
     own.on_notice = NULL;
     own.notice_context = NULL;
+    own.security = NULL; /* it is in use */
     if (!own.engine && own.workers != LH_NO_WORKERS && own.workers > own.channels)
         own.workers = own.channels;
     own.link = *link_to_emulate(r);
@@ -450,7 +497,7 @@ static bool opens_more(const struct rendezvous *r)
 static int hand_over(struct rendezvous *r, const char *peer)
 {
     const struct control_origin origin = {
-        .fd = r->fd,
+        .channel = r->channel,
         .version = r->version,
         .acceptor = opens_more(r) ? r->acceptor : NULL,
         .where = r->more ? r->where : NULL,
@@ -465,6 +512,7 @@ static int hand_over(struct rendezvous *r, const char *peer)
         return error;
     r->stream = NULL;
     r->fd = -1;
+    r->channel = (struct channel){.fd = -1};
     r->state = RENDEZVOUS_DONE;
     return 1;
 }
@@ -502,6 +550,7 @@ void rendezvous_accept(struct rendezvous *r, int fd, const struct lh_attr *attr,
                        const struct admission_key *key, struct control_acceptor *acceptor)
 {
     *r = (struct rendezvous){.fd = fd,
+                             .channel = {.fd = fd},
                              .accepting = true,
                              .version = HANDSHAKE_VERSION,
                              .attr = attr,
@@ -509,11 +558,17 @@ void rendezvous_accept(struct rendezvous *r, int fd, const struct lh_attr *attr,
                              .acceptor = acceptor};
 }
 
+int rendezvous_accept_secure(struct rendezvous *r, struct tls_context *tls)
+{
+    return channel_secure(&r->channel, tls, true);
+}
+
 static void use_stream(struct rendezvous *r, struct control_stream *stream, const struct lh_attr *attr,
                        bool accepting, lh_time now)
 {
     *r = (struct rendezvous){
         .fd = control_stream_fd(stream),
+        .channel = {.fd = -1},
         .stream = stream,
         .accepting = accepting,
         .version = control_stream_version(stream),
@@ -529,16 +584,16 @@ void rendezvous_accept_stream(struct rendezvous *r, struct control_stream *strea
 }
 
 int rendezvous_connect(struct rendezvous *r, int fd, const struct lh_attr *attr, uint8_t version,
-                       const uint8_t *cookie, const char *where)
+                       const uint8_t *cookie, const char *where, struct tls_context *tls)
 {
-    *r = (struct rendezvous){
-        .fd = fd, .version = version, .attr = attr, .where = attr->engine ? where : NULL};
-    int error = 0;
-    if (cookie && version >= HANDSHAKE_VERSION_COOKIE)
-        error = send_frame(r, HANDSHAKE_COOKIE, cookie, ADMISSION_COOKIE_BYTES);
-    if (!error)
-        error = propose(r);
-    return error == -LH_EPEER ? 0 : error; /* the peer has closed, and its reason may be here */
+    *r = (struct rendezvous){.fd = fd,
+                             .channel = {.fd = fd},
+                             .version = version,
+                             .attr = attr,
+                             .earlier_cookie = cookie,
+                             .where = attr->engine ? where : NULL};
+    int error = channel_secure(&r->channel, tls, false);
+    return error || tls ? error : greet(r);
 }
 
 int rendezvous_connect_stream(struct rendezvous *r, struct control_stream *stream,
@@ -578,8 +633,10 @@ int rendezvous_step(struct rendezvous *r, struct rendezvous_permit permit, lh_ti
 {
     assert(r->state != RENDEZVOUS_DONE);
     int error = brings_frames(r) ? lh_engine_progress(r->attr->engine, NULL) : 0;
-    if (!error)
-        error = take_frames(r, now);
+    int secured = error ? error : secure(r);
+    if (secured <= 0)
+        return secured;
+    error = take_frames(r, now);
     if (!error)
         error = check_answer(r, now);
     if (!error && r->state == RENDEZVOUS_QUEUED && permit.open &&
@@ -592,6 +649,8 @@ int rendezvous_step(struct rendezvous *r, struct rendezvous_permit permit, lh_ti
 
 lh_time rendezvous_next_ns(const struct rendezvous *r, lh_time now)
 {
+    if (channel_has_unread(&r->channel))
+        return now;
     if (r->state < RENDEZVOUS_PATH && !brings_frames(r))
         return waits_for_an_answer(r) ? r->answer_until_ns : LH_TIME_NEVER;
     bool ours_to_move = r->attr->workers == LH_NO_WORKERS;
@@ -614,7 +673,9 @@ void rendezvous_send_cookie(struct rendezvous *r)
     uint8_t cookie[ADMISSION_COOKIE_BYTES];
     const struct admission_address address = admission_address_of(r->fd);
     assert(r->accepting);
-    if (r->stream || r->state != RENDEZVOUS_BLOB || r->version < HANDSHAKE_VERSION_COOKIE)
+    bool is_known =
+        r->state == RENDEZVOUS_BLOB || (r->state == RENDEZVOUS_PROPOSAL && channel_is_proven(&r->channel));
+    if (r->stream || !is_known || r->version < HANDSHAKE_VERSION_COOKIE)
         return;
     if (admission_cookie_make(r->key, &address, NULL, 0, cookie) == 0)
         send_frame(r, HANDSHAKE_COOKIE, cookie, sizeof cookie);
@@ -628,7 +689,8 @@ enum admission_standing rendezvous_standing(const struct rendezvous *r)
         return ADMISSION_QUEUED;
     if (r->returned)
         return ADMISSION_RETURNED;
-    return r->state == RENDEZVOUS_PROPOSAL ? ADMISSION_NEW : ADMISSION_GREETED;
+    bool is_greeted = r->state > RENDEZVOUS_PROPOSAL || channel_is_proven(&r->channel);
+    return is_greeted ? ADMISSION_GREETED : ADMISSION_NEW;
 }
 
 struct lh_connection *rendezvous_done(struct rendezvous *r)
@@ -647,15 +709,9 @@ static void refuse(struct rendezvous *r, const char *reason)
     }
     size_t length = strlen(reason);
     uint32_t bytes = length < HANDSHAKE_REASON_MAX ? (uint32_t)length : HANDSHAKE_REASON_MAX;
-    uint8_t drain[256];
     int error = send_frame(r, HANDSHAKE_REFUSE, reason, bytes);
     (void)error;
-    /* Unread bytes would turn the close into a reset, which may discard the reason. Bounded, whoever
-     * writes. */
-    shutdown(r->fd, SHUT_WR);
-    for (int i = 0; i < 64 && recv(r->fd, drain, sizeof drain, MSG_DONTWAIT) > 0; i++)
-        continue;
-    close(r->fd);
+    channel_close(&r->channel);
 }
 
 void rendezvous_drop(struct rendezvous *r)

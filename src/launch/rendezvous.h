@@ -13,6 +13,7 @@
 #include "launch/admission.h"
 #include "launch/control_connection.h"
 #include "launch/handshake.h"
+#include "launch/tls_channel.h"
 
 /* How long a side may take for its part of the handshake. Not configurable: it is far more than any path
  * needs, and only bounds what a stuck or hostile client costs. */
@@ -34,6 +35,9 @@ enum rendezvous_state {
 
 struct rendezvous {
     int fd;                            /* where there is a stream: that of its control connection */
+    struct channel channel;            /* over the socket; where there is a stream it has none */
+    bool greeted;                      /* connecting side: its first frames have left */
+    bool keys_differ;                  /* accepting side, after a failure: of the key of either side */
     struct control_stream *stream;     /* NULL: the handshake runs over the socket itself */
     struct control_acceptor *acceptor; /* accepting side: takes further streams; or NULL */
     const struct admission_key *key;   /* accepting side: of cookies */
@@ -41,6 +45,7 @@ struct rendezvous {
     bool returned;                     /* accepting side: the client has presented a cookie of this key */
     bool has_cookie;                   /* connecting side, after a failure: for the next try */
     uint8_t cookie[ADMISSION_COOKIE_BYTES];
+    const uint8_t *earlier_cookie; /* connecting side: of an earlier try, or NULL */
     const char *where; /* connecting side: further connections to there may be streams; or NULL */
     bool accepting;
     enum rendezvous_state state;
@@ -76,13 +81,18 @@ struct rendezvous_permit {
  * and so does acceptor, or NULL: the client opens no streams. */
 void rendezvous_accept(struct rendezvous *r, int fd, const struct lh_attr *attr,
                        const struct admission_key *key, struct control_acceptor *acceptor);
+/* Behind rendezvous_accept(): all runs under TLS, with that key, which stays the caller's. NULL: no effect.
+ * -LH_ENOMEM. */
+int rendezvous_accept_secure(struct rendezvous *r, struct tls_context *tls);
 /* The same with a stream. */
 void rendezvous_accept_stream(struct rendezvous *r, struct control_stream *stream,
                               const struct lh_attr *attr, lh_time now);
-/* Sends the first proposal, of that version, behind the cookie of an earlier try, or NULL. An error as of
- * rendezvous_step(), but the socket is taken. where: as the caller of lh_connect() named the listener. */
+/* Sends the first proposal, of that version, behind the cookie of an earlier try, or NULL; under TLS as soon
+ * as that stands. An error as of rendezvous_step(), but the socket is taken. where: as the caller of
+ * lh_connect() named the listener. tls: as of rendezvous_accept_secure(). cookie and where stay the
+ * caller's, too. */
 int rendezvous_connect(struct rendezvous *r, int fd, const struct lh_attr *attr, uint8_t version,
-                       const uint8_t *cookie, const char *where);
+                       const uint8_t *cookie, const char *where, struct tls_context *tls);
 /* The same with a stream. In RENDEZVOUS_PROPOSAL a step gives -LH_EPEER when the stream is of no use. */
 int rendezvous_connect_stream(struct rendezvous *r, struct control_stream *stream,
                               const struct lh_attr *attr, lh_time now);

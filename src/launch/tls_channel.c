@@ -235,6 +235,19 @@ int tls_context_of(const struct key_secret *secret, struct tls_context **out)
     return 0;
 }
 
+int tls_context_create(const struct lh_security *security, struct tls_context **context)
+{
+    struct key_secret secret;
+    *context = NULL;
+    if (!security)
+        return 0;
+    int error = key_file_read(security->key_file, &secret);
+    if (!error)
+        error = tls_context_of(&secret, context);
+    key_wipe(&secret);
+    return error;
+}
+
 void tls_context_free(struct tls_context *context)
 {
     if (!context)

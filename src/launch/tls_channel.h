@@ -34,7 +34,9 @@ struct tls;
 /* A key, with OpenSSL's settings: of a listener, or of a call that connects. */
 struct tls_context;
 
-/* Of a secret. -LH_ENOMEM, -LH_ESYSTEM. */
+/* NULL as security: *context is NULL, for clear text. -LH_EINVAL, of a key file; -LH_ESYSTEM, -LH_ENOMEM. */
+int tls_context_create(const struct lh_security *security, struct tls_context **context);
+/* Of a secret that there is already. */
 int tls_context_of(const struct key_secret *secret, struct tls_context **context);
 /* NULL is fine. Channels in their handshake must not use it any more; others stay. */
 void tls_context_free(struct tls_context *context);

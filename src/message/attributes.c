@@ -21,6 +21,11 @@ void lh_attr_init(struct lh_attr *attr)
     *attr = (struct lh_attr){.struct_bytes = sizeof *attr};
 }
 
+void lh_security_init(struct lh_security *security)
+{
+    *security = (struct lh_security){.struct_bytes = sizeof *security};
+}
+
 int lh_reliability_check(const char *text)
 {
     struct scheme_choice choice;
@@ -108,6 +113,21 @@ static int check_path_file(const struct lh_attr *attr)
     return lh_fail(LH_EINVAL, "path_file is longer than %u bytes", PATH_FILE_NAME_MAX - 1);
 }
 
+/* Who asks for a key gets one, or nothing. */
+static int check_security(const struct lh_attr *attr)
+{
+    const struct lh_security *security = attr->security;
+    if (!security)
+        return 0;
+    if (security->struct_bytes != sizeof *security)
+        return lh_fail(LH_EINVAL,
+                       "security.struct_bytes %zu: call lh_security_init() first (%zu in this library)",
+                       security->struct_bytes, sizeof *security);
+    if (!security->key_file || !*security->key_file)
+        return lh_fail(LH_EINVAL, "security.key_file: not set (name a key file, or set security to NULL)");
+    return 0;
+}
+
 /* A peer that is silent for longer counts as gone: no message would end by its deadline. */
 static int check_deadline(const struct lh_attr *attr, lh_time deadline_ns)
 {
@@ -179,6 +199,8 @@ int attr_check(const struct lh_attr *given, struct lh_attr *checked)
         error = check_rates(&attr);
     if (!error)
         error = check_path_file(&attr);
+    if (!error)
+        error = check_security(&attr);
     if (!error)
         error = check_coding(&attr);
     if (!error)

@@ -73,6 +73,10 @@ static int keep_texts(struct lh_connection *c)
 static int settle_attr(struct lh_connection *c, const struct lh_attr *attr)
 {
     int error = attr_check(attr, &c->attr);
+    if (!error && c->attr.security)
+        error =
+            lh_fail(LH_EINVAL, "security: has no effect here (use lh_listen() and lh_connect(), or set it "
+                               "to NULL and exchange blobs over an encrypted channel)");
     if (!error)
         error = engine_settle(&c->attr);
     if (!error)

@@ -563,7 +563,7 @@ static enum handshake_type hear(struct control_stream *stream, uint8_t body[HAND
 static struct control_stream *stall_beside(const struct host *host, struct lh_engine *clients, int wake_fd)
 {
     uint8_t body[HANDSHAKE_BODY_MAX];
-    struct control_stream *stream = control_stream_open(clients, host->where, wake_fd);
+    struct control_stream *stream = control_stream_open(clients, host->where, "", wake_fd);
     assert_non_null(stream);
     must(control_stream_send(stream, HANDSHAKE_PROPOSAL, body, propose(body)), "control_stream_send");
     assert_int_equal(hear(stream, body), HANDSHAKE_PROPOSAL);

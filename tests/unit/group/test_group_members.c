@@ -97,6 +97,16 @@ static void attributes_are_checked(void **state)
     refuse(&attr, -LH_EINVAL, "block_bytes 4194305: out of range");
     attr.block_bytes = 1;
     refuse(&attr, -LH_EINVAL, "block_bytes 1: out of range");
+    struct lh_attr with_key;
+    struct lh_security security;
+    lh_attr_init(&with_key);
+    lh_security_init(&security);
+    with_key.security = &security;
+    for (int across = 0; across < 2; across++) {
+        attr = good;
+        *(across ? &attr.attr_across : &attr.attr) = &with_key;
+        refuse(&attr, -LH_EINVAL, "security: not supported by groups");
+    }
     attr = good;
     memset(name, 'x', sizeof name);
     name[LH_GROUP_SITE_MAX] = '\0';

@@ -70,7 +70,7 @@ static void begin_over(struct host *host, const int ends[2], uint8_t version)
     host->peer = ends[1];
     host->connection = open_on(host->engine);
     attach_to_itself(host->connection);
-    const struct control_origin origin = {.fd = ends[0],
+    const struct control_origin origin = {.channel = {.fd = ends[0]},
                                           .version = version,
                                           .acceptor = host->acceptor,
                                           .where = host->acceptor ? NULL : WHERE,
@@ -519,9 +519,9 @@ static void test_the_connecting_side(void **state)
     struct handshake_header header;
     uint8_t body[HANDSHAKE_BODY_MAX];
     begin(&host, false, HANDSHAKE_VERSION);
-    assert_null(control_stream_open(host.engine, "elsewhere:1", host.wake_fd));
+    assert_null(control_stream_open(host.engine, "elsewhere:1", "", host.wake_fd));
     for (uint16_t i = 1; i < 5; i++) {
-        streams[i] = control_stream_open(host.engine, WHERE, host.wake_fd);
+        streams[i] = control_stream_open(host.engine, WHERE, "", host.wake_fd);
         assert_non_null(streams[i]);
         must(control_stream_send(streams[i], HANDSHAKE_PROPOSAL, "p", 1), "control_stream_send");
         expect_heard(&host, i, HANDSHAKE_PROPOSAL, "p");
@@ -533,7 +533,7 @@ static void test_the_connecting_side(void **state)
     progress(&host);
     expect_heard(&host, 2, HANDSHAKE_REFUSE, "a");
     expect_heard(&host, 3, HANDSHAKE_REFUSE, "b");
-    streams[3] = control_stream_open(host.engine, WHERE, host.wake_fd);
+    streams[3] = control_stream_open(host.engine, WHERE, "", host.wake_fd);
     must(control_stream_send(streams[3], HANDSHAKE_PROPOSAL, "p", 1), "control_stream_send");
     expect_heard(&host, 3, HANDSHAKE_PROPOSAL, "p");
     assert_int_equal(control_stream_receive(streams[3], &header, body), 0);
@@ -544,7 +544,7 @@ static void test_the_connecting_side(void **state)
     /* The peer goes: none is opened over it any more. */
     shutdown(host.peer, SHUT_WR);
     progress(&host);
-    assert_null(control_stream_open(host.engine, WHERE, host.wake_fd));
+    assert_null(control_stream_open(host.engine, WHERE, "", host.wake_fd));
     for (uint16_t i = 1; i < 5; i++) {
         if (i == 2)
             continue;
@@ -563,10 +563,10 @@ static void test_opened_no_more(void **state)
     struct handshake_header header;
     uint8_t body[HANDSHAKE_BODY_MAX];
     begin(&host, false, HANDSHAKE_VERSION);
-    struct control_stream *stream = control_stream_open(host.engine, WHERE, host.wake_fd);
+    struct control_stream *stream = control_stream_open(host.engine, WHERE, "", host.wake_fd);
     assert_non_null(stream);
     control_stream_open_no_more(stream);
-    assert_null(control_stream_open(host.engine, WHERE, host.wake_fd));
+    assert_null(control_stream_open(host.engine, WHERE, "", host.wake_fd));
     say(&host, 1, HANDSHAKE_READY, "");
     progress(&host);
     assert_int_equal(control_stream_receive(stream, &header, body), 1);
@@ -586,7 +586,7 @@ static void test_a_peer_that_does_not_read(void **state)
     memset(text, 'x', sizeof text);
     for (int reads = 1; reads >= 0; reads--) {
         begin(&host, false, HANDSHAKE_VERSION);
-        struct control_stream *stream = control_stream_open(host.engine, WHERE, host.wake_fd);
+        struct control_stream *stream = control_stream_open(host.engine, WHERE, "", host.wake_fd);
         uint32_t maximum = reads ? 1000 : 100000;
         for (sent = 0; sent < maximum; sent++) {
             memcpy(text, &sent, sizeof sent);

@@ -133,7 +133,8 @@ static void begin(struct two *two, const uint8_t *cookie)
     int ends[2];
     connect_ends(ends);
     rendezvous_accept(&two->server, ends[1], &attr, &key, NULL);
-    assert_int_equal(rendezvous_connect(&two->client, ends[0], &attr, HANDSHAKE_VERSION, cookie, NULL), 0);
+    assert_int_equal(
+        rendezvous_connect(&two->client, ends[0], &attr, HANDSHAKE_VERSION, cookie, NULL, NULL), 0);
 }
 
 static void run_both(struct two *two)
@@ -469,7 +470,7 @@ static int connect_one(struct rendezvous *r, uint8_t version)
 {
     int ends[2];
     connect_ends(ends);
-    assert_int_equal(rendezvous_connect(r, ends[0], &attr, version, NULL, NULL), 0);
+    assert_int_equal(rendezvous_connect(r, ends[0], &attr, version, NULL, NULL, NULL), 0);
     expect_heard(ends[1], HANDSHAKE_PROPOSAL, NULL);
     return ends[1];
 }
@@ -482,7 +483,7 @@ static void a_cookie_comes_first(void **state)
         struct rendezvous r;
         int ends[2];
         connect_ends(ends);
-        assert_int_equal(rendezvous_connect(&r, ends[0], &attr, version, cookie, NULL), 0);
+        assert_int_equal(rendezvous_connect(&r, ends[0], &attr, version, cookie, NULL, NULL), 0);
         if (version >= HANDSHAKE_VERSION_COOKIE)
             expect_heard(ends[1], HANDSHAKE_COOKIE, (const char *)cookie);
         expect_heard(ends[1], HANDSHAKE_PROPOSAL, NULL);
@@ -607,9 +608,10 @@ static void a_second_connection_by_a_stream(void **state)
     theirs.engine = loopback_engine(1, LH_NO_WORKERS);
     connect_ends(ends);
     rendezvous_accept(&first.server, ends[1], &theirs, &key, acceptor);
-    assert_int_equal(rendezvous_connect(&first.client, ends[0], &ours, HANDSHAKE_VERSION, NULL, "x:1"), 0);
+    assert_int_equal(
+        rendezvous_connect(&first.client, ends[0], &ours, HANDSHAKE_VERSION, NULL, "x:1", NULL), 0);
     run_both(&first);
-    struct control_stream *stream = control_stream_open(ours.engine, "x:1", wake_fd);
+    struct control_stream *stream = control_stream_open(ours.engine, "x:1", "", wake_fd);
     assert_non_null(stream);
     assert_int_equal(rendezvous_connect_stream(&second.client, stream, &ours, tcp_now()), 0);
     rendezvous_accept_stream(&second.server, take_stream(theirs.engine, acceptor), &theirs, 7);
@@ -646,13 +648,13 @@ static void a_stream_without_an_answer(void **state)
     assert_int_equal(lh_attach(first, blob, bytes), 0);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
     const struct control_origin origin = {
-        .fd = ends[0], .version = HANDSHAKE_VERSION, .where = "x:1", .peer_name = "x"};
+        .channel = {.fd = ends[0]}, .version = HANDSHAKE_VERSION, .where = "x:1", .peer_name = "x"};
     assert_int_equal(control_connection_begin(first, &origin), 0);
 
     struct rendezvous r;
     int wake_fd = eventfd(0, EFD_NONBLOCK);
     assert_int_equal(lh_link_parse("delay=100ms", &own.link), 0); /* another 4 round trips */
-    struct control_stream *stream = control_stream_open(own.engine, "x:1", wake_fd);
+    struct control_stream *stream = control_stream_open(own.engine, "x:1", "", wake_fd);
     assert_non_null(stream);
     const lh_time began = 1000 * LH_NS_PER_S, timeout = 2 * LH_NS_PER_S + 800 * LH_NS_PER_MS;
     assert_int_equal(rendezvous_connect_stream(&r, stream, &own, began), 0);

@@ -581,6 +581,20 @@ static void test_random_bytes(void **state)
     }
 }
 
+static void test_security_attribute(void **state)
+{
+    struct tls_context *context = right;
+    struct lh_security security;
+    (void)state;
+    assert_int_equal(tls_context_create(NULL, &context), 0);
+    assert_null(context);
+    assert_string_equal(tls_context_identity(NULL), "");
+    lh_security_init(&security);
+    security.key_file = "/nonexistent/key";
+    expect_reason(tls_context_create(&security, &context), -LH_EINVAL, "/nonexistent/key");
+    assert_null(context);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -602,6 +616,7 @@ int main(void)
         cmocka_unit_test(test_replayed_client),
         cmocka_unit_test(test_reflected),
         cmocka_unit_test(test_random_bytes),
+        cmocka_unit_test(test_security_attribute),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,0 +1,550 @@
+/*
+ * test_rendezvous_secure.c - handshakes with keys: both sides of one, step by step, and listeners with
+ * clients and strangers.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "launch/rendezvous.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <longhaul/engine.h>
+
+#include "base/error.h"
+#include "launch/key_file.h"
+#include "launch/tcp.h"
+
+#define PATIENCE_NS (60 * LH_NS_PER_S)
+#define SHORT_NS    (100 * LH_NS_PER_MS)
+#define STRANGERS   40 /* more than a listener has places */
+
+static const struct rendezvous_permit all = {.open = true, .link_room = UINT64_MAX, .finish = true};
+
+static char folder[] = "/tmp/longhaul-secure-XXXXXX";
+static char files[2][64];
+static struct lh_security securities[2];
+static struct tls_context *tls;
+static struct admission_key admission = {{7}};
+static struct lh_attr attr;
+
+static int set_up(void **state)
+{
+    (void)state;
+    if (!mkdtemp(folder))
+        return -1;
+    for (int i = 0; i < 2; i++) {
+        snprintf(files[i], sizeof files[i], "%s/key%d", folder, i);
+        int fd = open(files[i], O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (fd < 0 || dprintf(fd, "%063d%d\n", 0, i) < 0)
+            return -1;
+        close(fd);
+        lh_security_init(&securities[i]);
+        securities[i].key_file = files[i];
+    }
+    lh_attr_init(&attr);
+    attr.workers = LH_NO_WORKERS;
+    attr.slots = 2;
+    attr.slot_bytes = 16384;
+    return tls_context_create(&securities[0], &tls);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    tls_context_free(tls);
+    unlink(files[0]);
+    unlink(files[1]);
+    return rmdir(folder);
+}
+
+static void expect_error(int error, int wanted, const char *words)
+{
+    if (error != wanted || !strstr(lh_last_error(), words))
+        fail_msg("%d, \"%s\": not %d, \"%s\"", error, lh_last_error(), wanted, words);
+}
+
+/* ---- both sides, step by step ------------------------------------------------------------------------ */
+
+struct two {
+    struct rendezvous client, server;
+};
+
+static void begin(struct two *two, const uint8_t *cookie)
+{
+    char where[32];
+    uint16_t port;
+    int listener, ends[2];
+    assert_int_equal(tcp_listen("127.0.0.1:0", &listener, &port), 0);
+    snprintf(where, sizeof where, "127.0.0.1:%u", port);
+    assert_int_equal(tcp_connect(where, tcp_deadline(PATIENCE_NS), &ends[0]), 0);
+    assert_int_equal(tcp_wait(listener, false, tcp_deadline(PATIENCE_NS)), 0);
+    ends[1] = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    assert_true(ends[1] >= 0);
+    close(listener);
+    rendezvous_accept(&two->server, ends[1], &attr, &admission, NULL);
+    assert_int_equal(rendezvous_accept_secure(&two->server, tls), 0);
+    assert_int_equal(rendezvous_connect(&two->client, ends[0], &attr, HANDSHAKE_VERSION, cookie, NULL, tls),
+                     0);
+}
+
+/* What was sent has arrived: the step sees it. */
+static int step(struct rendezvous *r)
+{
+    assert_int_equal(tcp_wait(r->fd, false, tcp_deadline(PATIENCE_NS)), 0);
+    return rendezvous_step(r, all, tcp_now());
+}
+
+static int step_until_failed(struct rendezvous *r)
+{
+    int done = 0;
+    while (!done)
+        done = step(r);
+    return done;
+}
+
+static void drop(struct rendezvous *r)
+{
+    lh_fail(LH_EHANDSHAKE, "over");
+    rendezvous_drop(r);
+}
+
+static void test_both_are_done(void **state)
+{
+    struct two two;
+    int client = 0, server = 0;
+    (void)state;
+    begin(&two, NULL);
+    assert_int_equal(rendezvous_standing(&two.server), ADMISSION_NEW);
+    for (lh_time until = tcp_deadline(PATIENCE_NS); !client || !server;) {
+        assert_true(tcp_now() < until);
+        client = client ? client : rendezvous_step(&two.client, all, tcp_now());
+        server = server ? server : rendezvous_step(&two.server, all, tcp_now());
+        assert_true(client >= 0 && server >= 0);
+    }
+    lh_close(rendezvous_done(&two.client));
+    lh_close(rendezvous_done(&two.server));
+}
+
+/* A client keeps its place against strangers as soon as it has proved the key. */
+static void test_standing(void **state)
+{
+    struct two two;
+    (void)state;
+    begin(&two, NULL);
+    assert_int_equal(step(&two.server), 0);
+    assert_int_equal(two.server.state, RENDEZVOUS_PROPOSAL);
+    assert_int_equal(rendezvous_standing(&two.server), ADMISSION_GREETED);
+    assert_false(two.client.greeted);
+    assert_int_equal(step(&two.client), 0);
+    assert_true(two.client.greeted);
+    drop(&two.client);
+    drop(&two.server);
+}
+
+/* From a full listener: before its first message is read, after, and after its proposal. */
+static void test_full_listener(void **state)
+{
+    struct two two;
+    (void)state;
+    for (int stage = 0; stage < 3; stage++) {
+        begin(&two, NULL);
+        if (stage > 0)
+            assert_int_equal(step(&two.server), 0);
+        if (stage > 1) {
+            assert_int_equal(step(&two.client), 0);
+            while (two.server.state == RENDEZVOUS_PROPOSAL)
+                assert_int_equal(step(&two.server), 0);
+        }
+        rendezvous_send_cookie(&two.server);
+        lh_fail(LH_EHANDSHAKE, "%s", HANDSHAKE_FULL);
+        rendezvous_drop(&two.server);
+        assert_int_equal(step_until_failed(&two.client), -LH_EHANDSHAKE);
+        assert_true(two.client.full);
+        assert_int_equal(two.client.has_cookie, stage > 0);
+        drop(&two.client);
+    }
+}
+
+static void test_return_with_cookie(void **state)
+{
+    struct two two;
+    uint8_t cookie[ADMISSION_COOKIE_BYTES];
+    (void)state;
+    begin(&two, NULL);
+    const struct admission_address address = admission_address_of(two.server.fd);
+    assert_int_equal(admission_cookie_make(&admission, &address, NULL, 0, cookie), 0);
+    drop(&two.client);
+    drop(&two.server);
+    begin(&two, cookie);
+    assert_int_equal(step(&two.server), 0);
+    assert_int_equal(step(&two.client), 0);
+    while (two.server.state == RENDEZVOUS_PROPOSAL)
+        assert_int_equal(step(&two.server), 0);
+    assert_true(two.server.returned);
+    assert_int_equal(rendezvous_standing(&two.server), ADMISSION_RETURNED);
+    drop(&two.client);
+    drop(&two.server);
+}
+
+/* Frames that share a record of TLS, of which the socket shows nothing any more. */
+static void test_frames_of_one_record(void **state)
+{
+    struct two two;
+    uint8_t record[2 * HANDSHAKE_BODY_MAX];
+    const struct handshake_proposal proposal = {
+        .mtu_bytes = 1024, .slots = 2, .channels = 1, .generations = 1, .slot_bytes = 16384};
+    const struct handshake_header busy = {HANDSHAKE_VERSION, HANDSHAKE_BUSY, 0, 0};
+    (void)state;
+    begin(&two, NULL);
+    assert_int_equal(step(&two.server), 0);
+    assert_int_equal(step(&two.client), 0);
+    while (channel_handshake(&two.server.channel) == 0)
+        assert_int_equal(tcp_wait(two.server.fd, false, tcp_deadline(PATIENCE_NS)), 0);
+    struct handshake_header header = {HANDSHAKE_VERSION, HANDSHAKE_PROPOSAL, 0, 0};
+    header.body_bytes = handshake_proposal_encode(&proposal, record + HANDSHAKE_HEADER_BYTES);
+    handshake_header_encode(&header, record);
+    uint8_t *at = record + HANDSHAKE_HEADER_BYTES + header.body_bytes;
+    for (int i = 0; i < 3; i++, at += HANDSHAKE_HEADER_BYTES)
+        handshake_header_encode(&busy, at);
+    assert_int_equal(channel_send(&two.server.channel, record, (size_t)(at - record)), at - record);
+    assert_int_equal(step(&two.client), 0);
+    for (uint32_t i = 1; i < 3; i++) {
+        assert_int_equal(two.client.busy, i);
+        assert_int_equal(rendezvous_next_ns(&two.client, 5), 5);
+        assert_int_equal(rendezvous_step(&two.client, all, 5), 0);
+    }
+    assert_int_equal(two.client.busy, 3);
+    assert_int_equal(rendezvous_next_ns(&two.client, 5), LH_TIME_NEVER);
+    drop(&two.client);
+    drop(&two.server);
+}
+
+/* Whatever comes in clear text, the client goes no further, and believes no reason but "full". */
+static void test_clear_text_is_not_believed(void **state)
+{
+    static const char *const reasons[] = {"handshake version 1", "trust me", HANDSHAKE_FULL};
+    static const enum handshake_type types[] = {HANDSHAKE_REFUSE, HANDSHAKE_PROPOSAL, HANDSHAKE_COOKIE};
+    (void)state;
+    for (size_t i = 0; i < 9; i++) {
+        struct two two;
+        uint8_t frame[HANDSHAKE_HEADER_BYTES];
+        const char *reason = reasons[i % 3];
+        const enum handshake_type type = types[i / 3];
+        const struct handshake_header header = {4, HANDSHAKE_REFUSE, 0, (uint32_t)strlen(reason)};
+        begin(&two, NULL);
+        handshake_header_encode(&header, frame);
+        frame[HANDSHAKE_TYPE_AT] = (uint8_t)type;
+        tcp_write(two.server.fd, frame, sizeof frame, tcp_deadline(PATIENCE_NS));
+        assert_int_equal(step(&two.client), 0);
+        tcp_write(two.server.fd, reason, strlen(reason), tcp_deadline(PATIENCE_NS));
+        expect_error(step(&two.client), -LH_EHANDSHAKE,
+                     i == 2                     ? HANDSHAKE_FULL
+                     : type == HANDSHAKE_REFUSE ? CHANNEL_CLEAR_TEXT
+                                                : "");
+        assert_int_equal(two.client.full, i == 2);
+        assert_false(two.client.older);
+        assert_false(two.client.has_cookie);
+        assert_null(two.client.connection);
+        drop(&two.client);
+        drop(&two.server);
+    }
+}
+
+/* ---- listeners --------------------------------------------------------------------------------------- */
+
+static char refused[2][512];
+static int refusals;
+
+static bool on_notice(void *context, enum lh_notice notice, const char *text)
+{
+    (void)context;
+    assert_int_equal(notice, LH_NOTICE_REFUSED);
+    snprintf(refused[refusals % 2], sizeof refused[0], "%s", text);
+    refusals++;
+    return false;
+}
+
+static void attr_of(struct lh_attr *out, const struct lh_security *security)
+{
+    lh_attr_init(out);
+    out->slots = 2;
+    out->slot_bytes = 16384;
+    out->security = security;
+}
+
+static void listen_with(const struct lh_security *security, struct lh_listener **listener, char where[32])
+{
+    struct lh_attr own;
+    attr_of(&own, security);
+    own.on_notice = on_notice;
+    refusals = 0;
+    assert_int_equal(lh_listen("127.0.0.1:0", &own, listener), 0);
+    snprintf(where, 32, "127.0.0.1:%u", lh_listener_port(*listener));
+}
+
+/* Keys of both sides: none, one, another. Same ones meet; else both learn why, at once. */
+static void test_who_meets_whom(void **state)
+{
+    const struct lh_security *const given[] = {NULL, &securities[0], &securities[1]};
+    static const char *const at_client[] = {"", "answers in clear text", "has no key", "another key"};
+    static const char *const at_listener[] = {"", "has a key, this side has none",
+                                              "has no key, this side has", "another key"};
+    (void)state;
+    for (int listening = 0; listening < 3; listening++)
+        for (int connecting = 0; connecting < 3; connecting++) {
+            struct lh_attr own;
+            struct lh_listener *listener;
+            struct lh_connection *client;
+            char where[32];
+            if (listening == connecting)
+                continue;
+            listen_with(given[listening], &listener, where);
+            attr_of(&own, given[connecting]);
+            int which = listening == 0 ? 1 : connecting == 0 ? 2 : 3;
+            expect_error(lh_connect(where, &own, PATIENCE_NS, &client), -LH_EHANDSHAKE, at_client[which]);
+            assert_non_null(strstr(lh_last_error(), "use the same key file on both sides"));
+            expect_error(lh_connect(where, &own, PATIENCE_NS, &client), -LH_EHANDSHAKE, at_client[which]);
+            lh_listener_close(listener);   /* ends its thread: what that has written may be read */
+            assert_int_equal(refusals, 1); /* a minute has not passed */
+            assert_non_null(strstr(refused[0], at_listener[which]));
+            assert_non_null(strstr(refused[0], "use the same key file on both sides"));
+        }
+}
+
+struct call {
+    const char *where;
+    const struct lh_attr *attr;
+    struct lh_connection *connection;
+    int error;
+    pthread_t thread;
+};
+
+static void *run(void *argument)
+{
+    struct call *call = argument;
+    call->error = lh_connect(call->where, call->attr, PATIENCE_NS, &call->connection);
+    if (call->error)
+        fprintf(stderr, "%s\n", lh_last_error());
+    return NULL;
+}
+
+static void connect_both(const char *where, const struct lh_attr *own, struct lh_listener *listener,
+                         struct lh_connection *pair[2])
+{
+    struct call call = {.where = where, .attr = own};
+    assert_int_equal(pthread_create(&call.thread, NULL, run, &call), 0);
+    int error = lh_accept(listener, PATIENCE_NS, &pair[1]);
+    pthread_join(call.thread, NULL);
+    assert_int_equal(call.error, 0);
+    assert_int_equal(error, 0);
+    pair[0] = call.connection;
+}
+
+static void expect_message(struct lh_connection *from, struct lh_connection *to)
+{
+    struct lh_request *requests[2];
+    struct lh_result result;
+    char data[9000] = "a message", got[9000] = "";
+    assert_int_equal(lh_recv(to, got, sizeof got, NULL, &requests[0]), 0);
+    assert_int_equal(lh_send(from, data, sizeof data, NULL, &requests[1]), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(lh_wait(requests[i], PATIENCE_NS, &result), 0);
+        assert_int_equal(result.error, 0);
+        lh_request_free(requests[i]);
+    }
+    assert_string_equal(got, data);
+}
+
+/* The key file is read by the calls, and not needed any more. */
+static void test_messages(void **state)
+{
+    struct lh_attr own;
+    struct lh_listener *listener;
+    struct lh_connection *pair[2];
+    struct lh_security security = securities[0];
+    char where[32], file[64];
+    (void)state;
+    strcpy(file, files[0]);
+    security.key_file = file;
+    listen_with(&security, &listener, where);
+    memset(file, 0, sizeof file);
+    security.struct_bytes = 0;
+    attr_of(&own, &securities[0]);
+    connect_both(where, &own, listener, pair);
+    lh_listener_close(listener);
+    expect_message(pair[0], pair[1]);
+    expect_message(pair[1], pair[0]);
+    uint8_t last;
+    struct lh_request *request;
+    struct lh_result result;
+    assert_int_equal(lh_recv(pair[1], &last, 1, NULL, &request), 0);
+    lh_close(pair[0]);
+    assert_int_equal(lh_wait(request, PATIENCE_NS, &result), 0);
+    assert_int_equal(result.error, -LH_ECLOSED); /* its FIN came, by TLS */
+    lh_request_free(request);
+    lh_close(pair[1]);
+}
+
+static struct lh_engine *engine_of_loopback(void)
+{
+    struct lh_engine_attr own;
+    struct lh_engine *engine;
+    lh_engine_attr_init(&own);
+    own.device = "udp:127.0.0.1";
+    assert_int_equal(lh_engine_create(&own, &engine), 0);
+    return engine;
+}
+
+/* Connections of one engine share the TCP connection of their key, and no other. */
+static void test_streams(void **state)
+{
+    struct lh_attr own;
+    struct lh_listener *listener;
+    struct lh_connection *pairs[3][2], *none;
+    char where[32];
+    (void)state;
+    struct lh_engine *engines[2] = {engine_of_loopback(), engine_of_loopback()};
+    attr_of(&own, &securities[0]);
+    own.engine = engines[0];
+    assert_int_equal(lh_listen("127.0.0.1:0", &own, &listener), 0);
+    snprintf(where, sizeof where, "127.0.0.1:%u", lh_listener_port(listener));
+    own.engine = engines[1];
+    for (int i = 0; i < 3; i++)
+        connect_both(where, &own, listener, pairs[i]);
+    assert_string_equal(lh_peer_name(pairs[0][1]), lh_peer_name(pairs[2][1])); /* one port: streams */
+    own.security = NULL;
+    expect_error(lh_connect(where, &own, PATIENCE_NS, &none), -LH_EHANDSHAKE, "has no key");
+    own.security = &securities[1];
+    expect_error(lh_connect(where, &own, PATIENCE_NS, &none), -LH_EHANDSHAKE, "another key");
+    for (int i = 0; i < 3; i++) {
+        expect_message(pairs[i][i % 2], pairs[i][!(i % 2)]);
+        lh_close(pairs[i][0]);
+        lh_close(pairs[i][1]);
+    }
+    lh_listener_close(listener);
+    assert_int_equal(lh_engine_destroy(engines[0]), 0);
+    assert_int_equal(lh_engine_destroy(engines[1]), 0);
+}
+
+/* Strangers that stay silent, or begin TLS and stop, take all places: a client with the key gets one. */
+static void test_strangers(void **state)
+{
+    static const uint8_t beginning[] = {0x16, 3, 1, 3};
+    struct lh_attr own;
+    struct lh_listener *listener;
+    struct lh_connection *pair[2];
+    char where[32];
+    int strangers[STRANGERS];
+    (void)state;
+    listen_with(&securities[0], &listener, where);
+    for (int i = 0; i < STRANGERS; i++) {
+        assert_int_equal(tcp_connect(where, tcp_deadline(PATIENCE_NS), &strangers[i]), 0);
+        if (i % 2)
+            send(strangers[i], beginning, sizeof beginning, MSG_NOSIGNAL);
+    }
+    attr_of(&own, &securities[0]);
+    connect_both(where, &own, listener, pair);
+    expect_message(pair[0], pair[1]);
+    for (int i = 0; i < STRANGERS; i++)
+        close(strangers[i]);
+    lh_close(pair[0]);
+    lh_close(pair[1]);
+    lh_listener_close(listener);
+}
+
+/* A listener that takes the connection and says nothing: until the deadline of the caller. */
+static void test_silent_listener(void **state)
+{
+    struct lh_attr own;
+    struct lh_connection *none;
+    uint16_t port;
+    int fd;
+    char where[32];
+    (void)state;
+    assert_int_equal(tcp_listen("127.0.0.1:0", &fd, &port), 0);
+    snprintf(where, sizeof where, "127.0.0.1:%u", port);
+    attr_of(&own, &securities[0]);
+    expect_error(lh_connect(where, &own, SHORT_NS, &none), -LH_ETIMEDOUT, "did not answer in time");
+    close(fd);
+}
+
+/* A client that has proved the key and then says nothing is sent away by the listener's bound. */
+static void test_silent_client(void **state)
+{
+    struct lh_listener *listener;
+    char where[32];
+    struct channel channel;
+    lh_time until = tcp_deadline(PATIENCE_NS);
+    ssize_t got;
+    (void)state;
+    listen_with(&securities[0], &listener, where);
+    assert_int_equal(tcp_connect(where, until, &channel.fd), 0);
+    channel.tls = NULL;
+    assert_int_equal(channel_secure(&channel, tls, false), 0);
+    while (channel_handshake(&channel) == 0)
+        assert_int_equal(tcp_wait(channel.fd, false, until), 0);
+    uint8_t frame[HANDSHAKE_HEADER_BYTES + HANDSHAKE_BODY_MAX];
+    assert_int_equal(tcp_wait(channel.fd, false, until), 0);
+    got = channel_receive(&channel, frame, sizeof frame - 1);
+    assert_true(got > (ssize_t)HANDSHAKE_HEADER_BYTES);
+    frame[got] = 0;
+    assert_int_equal(frame[HANDSHAKE_TYPE_AT], HANDSHAKE_REFUSE);
+    assert_non_null(strstr((char *)frame + HANDSHAKE_HEADER_BYTES, "took longer than 5 s"));
+    channel_close(&channel);
+    lh_listener_close(listener);
+}
+
+static void test_attributes(void **state)
+{
+    struct lh_attr own;
+    struct lh_listener *listener;
+    struct lh_connection *none;
+    struct lh_security security;
+    (void)state;
+    lh_security_init(&security);
+    attr_of(&own, &security);
+    expect_error(lh_listen("127.0.0.1:0", &own, &listener), -LH_EINVAL, "security.key_file: not set");
+    expect_error(lh_connect("127.0.0.1:1", &own, PATIENCE_NS, &none), -LH_EINVAL, "key_file: not set");
+    security.key_file = "";
+    expect_error(lh_listen("127.0.0.1:0", &own, &listener), -LH_EINVAL, "security.key_file: not set");
+    security.key_file = "/nonexistent/key";
+    expect_error(lh_listen("127.0.0.1:0", &own, &listener), -LH_EINVAL, "key file /nonexistent/key");
+    expect_error(lh_connect("127.0.0.1:1", &own, PATIENCE_NS, &none), -LH_EINVAL, "key file /nonexistent");
+    security = securities[0];
+    security.struct_bytes = 0;
+    expect_error(lh_listen("127.0.0.1:0", &own, &listener), -LH_EINVAL, "lh_security_init()");
+    own.security = &securities[0];
+    own.device = "udp:127.0.0.1";
+    expect_error(lh_open(&own, &none), -LH_EINVAL, "security: has no effect here");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_both_are_done),
+        cmocka_unit_test(test_standing),
+        cmocka_unit_test(test_full_listener),
+        cmocka_unit_test(test_return_with_cookie),
+        cmocka_unit_test(test_frames_of_one_record),
+        cmocka_unit_test(test_clear_text_is_not_believed),
+        cmocka_unit_test(test_who_meets_whom),
+        cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_streams),
+        cmocka_unit_test(test_strangers),
+        cmocka_unit_test(test_silent_listener),
+        cmocka_unit_test(test_silent_client),
+        cmocka_unit_test(test_attributes),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

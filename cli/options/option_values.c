@@ -134,11 +134,20 @@ void cli_connection_options(struct cli_connection *connection, unsigned roles)
     next = add(next, (struct cli_option){"peer-timeout", "TIME",
                                          "silence after which the peer counts as lost (10s)",
                                          &attr->peer_timeout_ns, .kind = CLI_TIME, .min = LH_NS_PER_MS});
-    add(next, (struct cli_option){
-                  "device", "DEVICE",
-                  "udp:ADDRESS, xdp:INTERFACE or verbs:DEVICE; see 'longhaul devices' (udp on the "
-                  "address in use)",
-                  &attr->device, .kind = CLI_TEXT});
+    next = add(next, (struct cli_option){
+                         "device", "DEVICE",
+                         "udp:ADDRESS, xdp:INTERFACE or verbs:DEVICE; see 'longhaul devices' (udp on the "
+                         "address in use)",
+                         &attr->device, .kind = CLI_TEXT});
+    lh_security_init(&connection->security);
+    add(next, (struct cli_option){"key-file", "FILE",
+                                  "key of both sides, for the handshake; data is not encrypted (none)",
+                                  &connection->security.key_file, .kind = CLI_TEXT});
+}
+
+void cli_connection_secure(struct cli_connection *connection)
+{
+    connection->attr.security = connection->security.key_file ? &connection->security : NULL;
 }
 
 /* ---- deadline -------------------------------------------------------------------------------------- */

@@ -28,14 +28,17 @@ enum cli_role {
 
 struct cli_connection {
     struct lh_attr attr;
-    lh_time wait_ns; /* as of cli_connect() */
+    struct lh_security security; /* of --key-file */
+    lh_time wait_ns;             /* as of cli_connect() */
     struct cli_option options[CLI_CONNECTION_OPTIONS_MAX];
     char reliability_help[CLI_RELIABILITY_HELP_MAX];
     char congestion_help[CLI_RELIABILITY_HELP_MAX];
 };
 
-/* Defaults, and the table of options that change them. */
+/* Defaults, and the table of options that change them. The struct must stay where it is. */
 void cli_connection_options(struct cli_connection *connection, unsigned roles);
+/* After parsing: the attributes get the key, if one is given. */
+void cli_connection_secure(struct cli_connection *connection);
 
 /* Help of --reliability: the schemes of the library; partial: those with a deadline, too. Returns out. */
 const char *cli_reliability_help(char out[static CLI_RELIABILITY_HELP_MAX], bool partial);

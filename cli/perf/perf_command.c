@@ -577,6 +577,7 @@ static int cli_perf_client(const struct cli_perf_order *order)
     lh_attr_init(&attr);
     attr.device = order->attr.device;
     attr.peer_timeout_ns = order->attr.peer_timeout_ns;
+    attr.security = order->attr.security;
     int status = cli_connect(&order->address, &attr, order->wait_ns,
                              "longhaul perf --server without --once serves several", &control);
     if (status != CLI_PROCEED)
@@ -698,5 +699,6 @@ int cli_perf(int argc, char **argv)
     int status = cli_options_parse(&usage, argc, argv, &operands);
     if (status != CLI_PROCEED)
         return status;
+    cli_connection_secure(&settings.connection);
     return settings.server ? run_server(&settings, &operands) : run_client(&settings, &operands);
 }

@@ -121,6 +121,8 @@ wrong 'sr-nack' recv --reliability magic
 wrong 'speed=9' recv --reliability sr-nack,speed=9
 wrong 'chunk_bytes 1024' recv --listen '[::1]:0' --mtu 4096 --chunk 1024
 wrong 'verbs:foo' recv --listen '[::1]:0' --device foo
+wrong '--key-file' recv --listen '[::1]:0' --key-file
+wrong 'key file /nonexistent' recv --listen '[::1]:0' --key-file /nonexistent
 wrong '--loss 2: ' demo --loss 0,2
 wrong '--size 0: ' demo --size 0
 

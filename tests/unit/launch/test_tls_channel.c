@@ -401,6 +401,28 @@ static void test_stranger(void **state)
     end(&path);
 }
 
+/* A listener whose first message never ends: the client reads 4 KiB of it. */
+static void test_endless_message(void **state)
+{
+    static const uint8_t beginning[9] = {0x16, 3, 3, 3, 0xfb, 2, 0, 0x4e, 0x20}; /* 1019 of 20,000 bytes */
+    uint8_t record[CHANNEL_FIRST_MAX] = {0};
+    struct path path;
+    (void)state;
+    begin(&path, right, NULL);
+    memcpy(record, beginning, sizeof beginning);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(channel_send(&path.server, record, sizeof record), (ssize_t)sizeof record);
+        assert_true(relay(&path.down));
+        int error = channel_handshake(&path.client);
+        if (i < 3)
+            assert_int_equal(error, 0);
+        else
+            expect_reason(error, -LH_EHANDSHAKE, "more than 4096 bytes");
+        memset(record + 5, 0, 4);
+    }
+    end(&path);
+}
+
 /* Silent ends wait, and cost what they cost; whose they are has the deadlines. */
 static void test_silent_peer(void **state)
 {
@@ -609,6 +631,7 @@ int main(void)
         cmocka_unit_test(test_right_name_of_another_key),
         cmocka_unit_test(test_one_side_without_key),
         cmocka_unit_test(test_stranger),
+        cmocka_unit_test(test_endless_message),
         cmocka_unit_test(test_silent_peer),
         cmocka_unit_test(test_cut_off_at_each_byte),
         cmocka_unit_test(test_each_byte_changed),

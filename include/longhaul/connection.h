@@ -45,7 +45,6 @@ enum lh_notice {
     LH_NOTICE_REFUSED = 2,
 };
 
-/* Zero means the default. Call lh_attr_init() first: it sets the defaults that are not zero. */
 /* With a key, lh_listen and lh_connect run the rendezvous and the control connection under TLS 1.3: neither
  * side connects to a peer without the key, and what both exchange there (addresses, keys, tokens, reasons) is
  * encrypted. Data packets are not: they are neither encrypted nor authenticated. */
@@ -55,6 +54,7 @@ struct lh_security {
     const char *key_file;
 };
 
+/* Zero means the default. Call lh_attr_init() first: it sets the defaults that are not zero. */
 struct lh_attr {
     size_t struct_bytes; /* set by lh_attr_init, so that the struct can grow */
     /* "udp:[::1]", "xdp:eth0", "sim:world/0"; NULL: udp on the address that the TCP rendezvous uses

@@ -428,9 +428,13 @@ static bool has_unsent(const struct control_connection *control)
 
 static void flush(struct control_connection *control)
 {
-    ssize_t sent = has_unsent(control) ? send_some(control, control->out, control->out_bytes) : -1;
-    if (sent < 0)
-        return; /* an end shows to who reads */
+    if (!has_unsent(control))
+        return;
+    ssize_t sent = send_some(control, control->out, control->out_bytes);
+    if (sent < 0) { /* reading finds an end */
+        engine_watch_writable(control->engine, &control->watch, false);
+        return;
+    }
     control->out_bytes -= (size_t)sent;
     if (control->out_bytes > 0)
         memmove(control->out, control->out + sent, control->out_bytes);
@@ -532,12 +536,22 @@ static bool on_frame(struct control_connection *control, const struct handshake_
            open_for_peer(control, header, body);
 }
 
+/* Whether one is whole, or its header is wrong: read_some() takes it without a read. */
+static bool has_frame(const struct control_connection *control)
+{
+    struct handshake_header header;
+    return control->have >= HANDSHAKE_HEADER_BYTES &&
+           (handshake_header_decode(control->frame, &header) ||
+            control->have == HANDSHAKE_HEADER_BYTES + header.body_bytes);
+}
+
 /* False: the peer is gone, or talks nonsense, or the TCP connection failed. */
 static bool read_some(struct control_connection *control)
 {
     struct handshake_header header;
-    /* What TLS has read nothing would wake the worker for: a record at most. */
-    for (uint32_t i = 0; i < READS_A_TURN || channel_has_unread(&control->channel); i++) {
+    /* Nothing would wake the worker for a frame that is here, or for bytes that TLS has read. */
+    for (uint32_t i = 0; i < READS_A_TURN || has_frame(control) || channel_has_unread(&control->channel);
+         i++) {
         uint32_t want = HANDSHAKE_HEADER_BYTES;
         if (control->have >= HANDSHAKE_HEADER_BYTES) {
             if (handshake_header_decode(control->frame, &header))
@@ -568,9 +582,11 @@ static bool on_ready(void *context)
     struct control_connection *control = context;
     pthread_mutex_lock(&control->lock);
     flush(control);
-    bool lives = read_some(control);
+    bool sent_all = !has_unsent(control), lives = read_some(control);
     if (!lives)
         end_all(control);
+    else if (sent_all && has_unsent(control)) /* an answer of TLS itself */
+        engine_watch_writable(control->engine, &control->watch, true);
     pthread_mutex_unlock(&control->lock);
     return lives;
 }

@@ -617,9 +617,33 @@ static void test_a_peer_that_does_not_read(void **state)
     }
 }
 
+/* However many reads a turn of the worker has, a frame that is here is taken. */
+static void test_bursts(void **state)
+{
+    struct handshake_header header;
+    char body[HANDSHAKE_BODY_MAX + 1];
+    (void)state;
+    for (uint32_t burst = 18; burst < 48; burst++) {
+        struct host host;
+        uint32_t answers = 0;
+        begin(&host, true, HANDSHAKE_VERSION);
+        control_acceptor_close(host.acceptor); /* refuses all */
+        say(&host, 0, HANDSHAKE_BUSY, "");     /* one read fewer than the others */
+        for (uint32_t i = 1; i <= burst; i++)
+            say(&host, (uint16_t)i, HANDSHAKE_PROPOSAL, "me");
+        progress(&host);
+        progress(&host);
+        while (hear(&host, &header, body))
+            answers++;
+        assert_int_equal(answers, burst);
+        end(&host);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bursts),
         cmocka_unit_test(test_streams_are_opened_and_handed_over),
         cmocka_unit_test(test_handed_over_when_it_has_ended),
         cmocka_unit_test(test_users_of_an_acceptor),

@@ -236,6 +236,7 @@ static int secure(struct rendezvous *r)
     if (done < 0 && channel_is_clear_text(&r->channel))
         return read_clear_text(r);
     r->keys_differ |= r->accepting && done == -LH_EHANDSHAKE;
+    r->returned |= done == 1 && channel_is_proven(&r->channel); /* at its address it has got an answer */
     if (done != 1 || r->accepting || r->greeted)
         return done;
     int error = greet(r);

@@ -25,6 +25,7 @@
 #define RECORD_HANDSHAKE    22
 #define HANDSHAKE_BYTES_MAX 4096u /* that a peer sends in it: 350 and 130 are needed */
 #define UNSENT_MAX          ((size_t)64 << 10)
+#define SEEN_MAX            4096u /* first messages of clients with the key that a repetition is known by */
 #define DRAINS_MAX          64u
 #define REMEDY              "use the same key file on both sides"
 
@@ -34,6 +35,7 @@ static const unsigned char suite[] = {0x13, 0x02};
 struct tls_context {
     SSL_CTX *settings;
     struct key_secret secret;
+    uint64_t seen[SEEN_MAX]; /* accepting side: randoms of clients, in the slots of their remainders */
 };
 
 struct tls {
@@ -203,6 +205,7 @@ static bool set_up(SSL_CTX *settings)
     SSL_CTX_set_options(settings, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
     SSL_CTX_clear_options(settings, SSL_OP_ALLOW_NO_DHE_KEX);
     SSL_CTX_set_mode(settings, SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_clear_mode(settings, SSL_MODE_AUTO_RETRY); /* a call reads one record, and no flood of them */
     SSL_CTX_set_session_cache_mode(settings, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_psk_use_session_callback(settings, use_key);
     SSL_CTX_set_psk_find_session_callback(settings, find_key);
@@ -286,7 +289,7 @@ static int no_tls(struct tls *tls)
     if (!tls->accepting)
         return lh_fail(LH_EHANDSHAKE, "%s", CHANNEL_CLEAR_TEXT);
     if (tls->first[0] == 'L') /* HANDSHAKE_MAGIC */
-        return lh_fail(LH_EHANDSHAKE, "the remote side has no key, this side has one (" REMEDY ")");
+        return lh_fail(LH_EHANDSHAKE, "the client has no key, the listener has one (" REMEDY ")");
     return lh_fail(LH_EHANDSHAKE, "the remote side is not Longhaul (first byte 0x%02x)", tls->first[0]);
 }
 
@@ -375,6 +378,28 @@ static int wait_or_explain(struct tls *tls, int result)
     return explain(tls);
 }
 
+/* Whether a client has sent this first message before: a host that has recorded it repeats it. Only those of
+ * the key get here, so that no stranger pushes another one out. */
+static bool is_repeated(const struct tls *tls)
+{
+    uint64_t random = 0;
+    SSL_get_client_random(tls->session, (unsigned char *)&random, sizeof random);
+    uint64_t *slot = &tls->context->seen[random % SEEN_MAX];
+    bool repeated = *slot == random;
+    *slot = random;
+    return repeated;
+}
+
+/* Its key is not proven yet, and nothing is kept for a client without one. */
+static int is_in_pieces(struct tls *tls)
+{
+    ERR_clear_error();
+    tls->failed = true;
+    return lh_fail(
+        LH_EHANDSHAKE,
+        "TLS of the remote side is not Longhaul's (its first message is in more than one record)");
+}
+
 /* Up to where the accepting side may send, though the peer's answer is still to come. 1: there. */
 static int prove(struct tls *tls)
 {
@@ -383,10 +408,14 @@ static int prove(struct tls *tls)
     if (tls->proven)
         return 1;
     int result = SSL_read_early_data(tls->session, &none, sizeof none, &bytes);
-    if (result == SSL_READ_EARLY_DATA_ERROR)
-        return wait_or_explain(tls, 0);
+    if (result == SSL_READ_EARLY_DATA_ERROR && SSL_get_error(tls->session, 0) == SSL_ERROR_WANT_READ)
+        return is_in_pieces(tls);
     if (result != SSL_READ_EARLY_DATA_FINISH || !SSL_session_reused(tls->session))
         return explain(tls);
+    if (is_repeated(tls)) {
+        tls->failed = true;
+        return lh_fail(LH_EHANDSHAKE, "the remote side repeats the first message of an earlier client");
+    }
     tls->proven = true;
     return 1;
 }

@@ -44,8 +44,8 @@ refused -- --key-file "$work/key"
 expect_line "$work/send.err" 'answers in clear text: it has no key'
 expect_line "$work/recv.err" 'the remote side has a key, this side has none'
 refused --key-file "$work/key" --
-expect_line "$work/send.err" 'the remote side has no key, this side has one'
-expect_line "$work/recv.err" 'the remote side has no key, this side has one'
+expect_line "$work/send.err" 'the client has no key, the listener has one'
+expect_line "$work/recv.err" 'the client has no key, the listener has one'
 refused --key-file "$work/key" -- --key-file "$work/other"
 expect_line "$work/send.err" 'the remote side has another key'
 expect_line "$work/recv.err" 'the remote side has another key'

@@ -299,7 +299,7 @@ static void test_who_meets_whom(void **state)
     const struct lh_security *const given[] = {NULL, &securities[0], &securities[1]};
     static const char *const at_client[] = {"", "answers in clear text", "has no key", "another key"};
     static const char *const at_listener[] = {"", "has a key, this side has none",
-                                              "has no key, this side has", "another key"};
+                                              "client has no key, the listener has", "another key"};
     (void)state;
     for (int listening = 0; listening < 3; listening++)
         for (int connecting = 0; connecting < 3; connecting++) {

@@ -363,7 +363,8 @@ static void test_one_side_without_key(void **state)
     begin(&path, NULL, right);
     assert_int_equal(channel_send(&path.client, "LHR1", 4), 4);
     assert_true(relay(&path.up));
-    expect_reason(channel_handshake(&path.server), -LH_EHANDSHAKE, "has no key, this side has one (use");
+    expect_reason(channel_handshake(&path.server), -LH_EHANDSHAKE,
+                  "client has no key, the listener has one (use");
     assert_int_equal(channel_send(&path.server, "refused", 7), 7);
     assert_true(relay(&path.down));
     assert_memory_equal(path.down.copy, "refused", 7);

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import datetime
 import functools
 import json
 import queue
@@ -21,6 +22,7 @@ from longhaul._torch_works import Finish, Work, finish_work
 
 _REPORT_BYTES = 512
 _JOIN_S = 5.0
+_SLICE = datetime.timedelta(milliseconds=200)
 
 
 @dataclasses.dataclass
@@ -44,9 +46,9 @@ class SiteReducer:
     the group of the leaders; None at other ranks, and where there is one site. leaders: their ranks in the
     whole group.
 
-    A thread reduces, another broadcasts, so that several all-reduces are between the sites at once. The
-    order of the calls is the same at all ranks. A first failure ends all later ones, too: ranks would no
-    longer agree which of them comes next.
+    A thread reduces, another broadcasts, so that several all-reduces are between the sites at once. Each of
+    the groups has one thread, so that the order of its calls is the same at all ranks. A first failure ends
+    all later ones, too: ranks would no longer agree which of them comes next.
     """
 
     def __init__(self, up: Any, down: Any, across: Any, leaders: Sequence[int]) -> None:
@@ -54,8 +56,11 @@ class SiteReducer:
         self._leads = down is None or down.rank() == 0
         self._lock = threading.Lock()
         self._idle = threading.Condition(self._lock)
-        self._pending: dict[Work, _Reduction] = {}
+        self._pending: set[Work] = set()
+        self._ending: set[Work] = set()  # callbacks of their futures may run
         self._broken: BaseException | None = None
+        self._closed = False
+        self._rise_failed: BaseException | None = None  # of the first thread
         self._rising: queue.SimpleQueue[_Reduction | None] = queue.SimpleQueue()
         self._sinking: queue.SimpleQueue[_Reduction | None] = queue.SimpleQueue()
         self._threads = [
@@ -78,27 +83,30 @@ class SiteReducer:
         if tensor.device.type == "cuda":
             each.ready = torch.cuda.current_stream(tensor.device).record_event()
         with self._lock:
-            if self._broken is not None:
-                raise self._broken
-            self._pending[work] = each
+            if self._closed or self._broken is not None:
+                raise _copy_of(self._broken or _closed())
+            self._pending.add(work)
             self._rising.put(each)
         return work
 
-    def close(self, cancel: bool) -> None:
-        """Waits for pending all-reduces, or cancels them, and ends the threads."""
-        if cancel:
-            self._break(Canceled(lib.LH_ECANCELED, "all-reduce between sites: its group was closed"))
-            for group in (self._up, self._down):
-                if group is not None:
-                    with contextlib.suppress(Exception):
-                        group.abort()
+    def cancel(self) -> None:
+        """Ends pending all-reduces with Canceled, at this rank and at the leaders of the other sites."""
+        self._break(_closed())
+
+    def close(self, in_callback: bool) -> None:
+        """Waits for pending all-reduces and for callbacks of their futures, and ends the threads.
+
+        After cancel() or a failure it waits for nothing. in_callback: of a future, whose work ends after it.
+        """
         with self._lock:
-            while self._pending:  # each has a timeout
-                self._idle.wait()
-        self._rising.put(None)
+            first, self._closed = not self._closed, True
+            while self._pending or (self._ending and self._broken is None and not in_callback):
+                self._idle.wait()  # each has a timeout
+        if first:
+            self._rising.put(None)
         for thread in self._threads:
             if thread is not threading.current_thread():
-                thread.join(_JOIN_S if cancel else None)
+                thread.join(None if self._broken is None else _JOIN_S)
 
     # ---- the threads ---------------------------------------------------------------------------------------
 
@@ -113,76 +121,114 @@ class SiteReducer:
             each = inbox.get()
             ends = each is None
             if each is not None and self._broken is None:
-                with torch.no_grad(), _stream_of(each):
-                    step(each)
+                try:
+                    with torch.no_grad(), _stream_of(each):
+                        step(each)
+                except Exception as error:
+                    self._break(error)
             if outbox is not None:
                 outbox.put(each)
             del each  # and its tensor, before the next one comes
 
+    def _wait(self, work: Any, tensor: torch.Tensor) -> None:
+        """In slices, where the backend does not wait in a stream: it ends when another thread has failed."""
+        if tensor.device.type == "cuda":
+            work.wait()
+            return
+        while self._broken is None:
+            try:
+                work.wait(_SLICE)
+                return
+            except Exception:
+                if work.is_completed():
+                    work.wait()  # raises its own error
+                    return
+        raise self._broken
+
     def _rise(self, each: _Reduction) -> None:
+        """After a failure nothing is started any more: it would be taken for the operation that failed."""
+        each.error = self._rise_failed
+        if each.error is not None:
+            return
+        group = self._up
         try:
             if self._up is not None:
                 options: Any = dist.ReduceOptions()
                 options.reduceOp, options.rootRank, options.timeout = each.op, 0, each.timeout
-                self._up.reduce([each.tensor], options).wait()
+                self._wait(self._up.reduce([each.tensor], options), each.tensor)
+            group = self._across
             if self._across is not None:
                 options = dist.AllreduceOptions()
                 options.reduceOp, options.timeout = each.op, each.timeout
                 each.across = self._across.allreduce([each.tensor], options)
+            if each.ready is not None:
+                each.ready = torch.cuda.current_stream(each.tensor.device).record_event()
         except Exception as error:
-            each.error = error
+            self._rise_failed = each.error = self._renumbered(error, group)
 
     def _sink(self, each: _Reduction) -> None:
         try:
             if each.error is None and each.across is not None:
-                each.across.wait()
+                self._wait(each.across, each.tensor)
                 each.work.missing_bytes = getattr(each.across, "missing_bytes", 0)
         except Exception as error:
-            each.error = self._renumbered(error)
+            each.error = self._renumbered(error, self._across)
         try:
             if self._down is not None and (self._leads or each.error is None):
                 self._spread(each)
             if each.tensor.device.type == "cuda":
                 torch.cuda.current_stream(each.tensor.device).synchronize()
         except Exception as error:
-            each.error = each.error or error
+            each.error = each.error or self._renumbered(error, self._down)
         if each.error is not None:
             self._break(each.error)
             return
+        with self._lock:
+            if each.work not in self._pending:  # canceled
+                return
+            self._pending.remove(each.work)
+            self._ending.add(each.work)
+            self._idle.notify_all()
         finish_work(each.work, None, each.finish, functools.partial(self._forget, each.work))
 
     def _spread(self, each: _Reduction) -> None:
         """Broadcasts how the reduction ended, and its result, which is garbage after a failure."""
-        report = torch.zeros(_REPORT_BYTES, dtype=torch.uint8, device=each.tensor.device)
-        if self._leads and each.error is not None:
-            report.copy_(torch.frombuffer(_report(each.error), dtype=torch.uint8))
+        told = _report(each.error, each.work.missing_bytes)
+        report = torch.frombuffer(told, dtype=torch.uint8).to(each.tensor.device)
         works = []
         for tensor in (report, each.tensor):
             options: Any = dist.BroadcastOptions()
-            options.rootRank, options.timeout = 0, each.timeout
+            # The leader may need its time to reduce, and again to all-reduce.
+            options.rootRank, options.timeout = 0, 3 * each.timeout
             works.append(self._down.broadcast([tensor], options))
         for work in works:
-            work.wait()
+            self._wait(work, each.tensor)
         if not self._leads:
-            each.error = _reported(bytes(report.tolist()))
+            each.error, each.work.missing_bytes = _reported(bytes(report.tolist()))
 
     # ---- ends ----------------------------------------------------------------------------------------------
 
-    def _renumbered(self, error: Exception) -> Exception:
-        """With the rank in the whole group instead of the one among the leaders."""
-        if isinstance(error, LonghaulError) and error.rank is not None:
-            rank = self._leaders[error.rank]
-            text = f"between sites, whose rank {error.rank} is rank {rank}: {error}"
-            return failure(error.code, text, rank)
-        return error
+    def _renumbered(self, error: Exception, group: Any) -> Exception:
+        """With the rank in the whole group instead of the one in this group. A leader that has left is not
+        the cause: a rank of its site may have failed.
+        """
+        if not isinstance(error, LonghaulError) or error.rank is None:
+            return error
+        ranks = self._leaders if group is self._across else dist.get_process_group_ranks(group)
+        where = "between sites" if group is self._across else "in the site"
+        rank = ranks[error.rank]
+        text = f"{where}, whose rank {error.rank} is rank {rank}: {error}"
+        return failure(error.code, text, rank if error.code == lib.LH_EPEER else None)
 
     def _break(self, error: BaseException) -> None:
         """Ends all pending all-reduces; later ones are refused."""
         with self._lock:
             if self._broken is not None:
                 return
-            self._broken = error
-            pending = list(self._pending)
+            self._broken = error.with_traceback(None)  # it would keep tensors
+            pending, self._pending = self._pending, set()
+            self._ending |= pending
+            self._idle.notify_all()
         if self._across is not None:
             with contextlib.suppress(Exception):
                 self._across.abort()  # the leaders of the other sites wait for this one
@@ -191,8 +237,19 @@ class SiteReducer:
 
     def _forget(self, work: Work) -> None:
         with self._lock:
-            self._pending.pop(work, None)
+            self._ending.discard(work)
             self._idle.notify_all()
+
+
+def _closed() -> Canceled:
+    return Canceled(lib.LH_ECANCELED, "all-reduce between sites: its group was closed (create another)")
+
+
+def _copy_of(error: BaseException) -> Exception:
+    """For another thread: each raise adds to the traceback."""
+    copy, _ = _reported(_report(error, 0))
+    assert copy is not None
+    return copy
 
 
 @contextlib.contextmanager
@@ -208,8 +265,10 @@ def _stream_of(each: _Reduction) -> Iterator[None]:
         yield
 
 
-def _report(error: BaseException) -> bytearray:
-    """An error in _REPORT_BYTES bytes."""
+def _report(error: BaseException | None, missing: int) -> bytearray:
+    """How a reduction ended, in _REPORT_BYTES bytes: 0 and the missing bytes, or an error as JSON."""
+    if error is None:
+        return bytearray((b"\0" + missing.to_bytes(8, "little")).ljust(_REPORT_BYTES))
     code = error.code if isinstance(error, LonghaulError) else 0
     rank = error.rank if isinstance(error, LonghaulError) else None
     message = str(error) or type(error).__name__
@@ -220,8 +279,8 @@ def _report(error: BaseException) -> bytearray:
         message = message[: len(message) // 2]
 
 
-def _reported(report: bytes) -> Exception | None:
+def _reported(report: bytes | bytearray) -> tuple[Exception | None, int]:
     if not report[0]:
-        return None
+        return None, int.from_bytes(report[1:9], "little")
     code, rank, message = json.loads(report)
-    return failure(code, message, rank) if code else RuntimeError(message)
+    return failure(code, message, rank) if code else RuntimeError(message), 0

@@ -344,6 +344,8 @@ class ProcessGroupLonghaul(_Base):
                     if handle is not None:
                         lib.lh_collective_cancel(handle)
                 self._idle.notify_all()  # another thread may wait in shutdown()
+        if cancel and self._sites is not None:
+            self._sites.cancel()
         if first:
             self._end_close(in_callback)
             return
@@ -356,7 +358,7 @@ class ProcessGroupLonghaul(_Base):
     def _end_close(self, in_callback: bool) -> None:
         try:
             if self._sites is not None:
-                self._sites.close(self._canceled)
+                self._sites.close(in_callback)
             with self._start_lock:
                 while self._is_busy(in_callback):  # each operation has a deadline
                     self._idle.wait()
@@ -541,6 +543,10 @@ class ProcessGroupLonghaul(_Base):
         if not tensor.numel():
             return self._done(outputs)
         kind, given = getattr(op, "op", op), tensor.detach()
+        if tensor.dtype is torch.bool:
+            if kind == _KIND.AVG:
+                raise NotImplementedError(f"{kind} of {tensor.dtype}: not supported (convert the tensor)")
+            kind = {_KIND.SUM: _KIND.MAX, _KIND.PRODUCT: _KIND.MIN}.get(kind, kind)  # sums of bytes are not
         back: Callable[[torch.Tensor], torch.Tensor] | None = None
         if kind == _KIND.PREMUL_SUM:
             given, kind = (given * op.__getstate__()[1]).to(tensor.dtype), _KIND.SUM
@@ -926,19 +932,34 @@ def bounded_hook(
     return BoundedHook(dist.new_group(ranks, backend="longhaul", pg_options=chosen))
 
 
-def _sites_of(name: str | None) -> list[list[int]]:
+def _sites_of(exchange: Exchange, name: str | None) -> list[list[int]]:
     """The ranks of each site, in their order. ValueError at all ranks: one of them names no site."""
-    rank, size = dist.get_rank(), dist.get_world_size()
-    store = dist.distributed_c10d._get_default_store()
-    call = store.add(f"longhaul/hierarchical/{rank}", 1)
-    exchange = Exchange(PrefixStore(f"longhaul/hierarchical/{call}", store), rank, size)
     names = [each.decode() for each in exchange((name or "").encode())]
-    missing = [each for each in range(size) if not names[each]]
+    missing = [rank for rank, each in enumerate(names) if not each]
     if missing:
         raise ValueError(
             f"site of rank {', '.join(map(str, missing))}: missing (set LONGHAUL_SITE, or pass site=)"
         )
-    return [[rank for rank in range(size) if names[rank] == site] for site in dict.fromkeys(names)]
+    return [[rank for rank, each in enumerate(names) if each == site] for site in dict.fromkeys(names)]
+
+
+def _make_levels(
+    sites: list[list[int]], intra: str, inter: str, options: Options, timeout: datetime.timedelta | None
+) -> SiteReducer:
+    """All ranks make all groups in one order, also those that they are no members of."""
+    rank = dist.get_rank()
+    within: list[Any] = [None, None]
+    for ranks in sites:
+        if len(ranks) > 1:
+            made = [dist.new_group(ranks, timeout, intra) for _ in within]
+            if rank in ranks:
+                within = made
+    leaders, across = [ranks[0] for ranks in sites], None
+    if len(sites) > 1:
+        given = options if inter == "longhaul" else None
+        made_across = dist.new_group(leaders, timeout, inter, pg_options=given)
+        across = made_across if rank in leaders else None
+    return SiteReducer(within[0], within[1], across, leaders)
 
 
 def hierarchical(
@@ -957,33 +978,42 @@ def hierarchical(
     A site reduces to its first rank; the first ranks all-reduce; each broadcasts the result in its site.
     Several all-reduces proceed at once. All other collectives are those of a longhaul group over all ranks,
     which knows the sites. intra, inter: backends that reduce the tensor's type. site: name of this rank's
-    site; None: LONGHAUL_SITE. options: of the group between the sites, if its backend is "longhaul".
-    timeout: as of new_group().
+    site; None: LONGHAUL_SITE. options: of the group between the sites, if its backend is "longhaul"; of the
+    other group, its `settings`. timeout: as of new_group(), for each of the three steps.
 
-    A rank that fails ends pending all-reduces at all ranks with an error; later ones are refused. ValueError:
-    a rank has no site.
+    A rank that fails ends pending all-reduces at all ranks with an error; later ones are refused. Tensors of
+    all-reduces that failed may be written later: make others. abort() ends those of its rank at once, and of
+    other sites; of ranks of its own site by the timeout, if `intra` tells them nothing. ValueError: a rank
+    has no site.
     """
     name = site or os.environ.get("LONGHAUL_SITE")
-    sites = _sites_of(name)
-    rank, chosen = dist.get_rank(), options or Options()
-    within: list[Any] = [None, None]
-    for ranks in sites:
-        if len(ranks) > 1:
-            made = [dist.new_group(ranks, timeout, intra) for _ in within]  # at all ranks, in one order
-            if rank in ranks:
-                within = made
-    leaders = [ranks[0] for ranks in sites]
-    across = None
-    if len(sites) > 1:
-        given = chosen if inter == "longhaul" else None
-        made_across = dist.new_group(leaders, timeout, inter, pg_options=given)
-        across = made_across if rank in leaders else None
-    reducer = SiteReducer(within[0], within[1], across, leaders)
-    whole = _SiteOptions(site=name, settings=chosen.settings, reducer=reducer)
+    rank, size = dist.get_rank(), dist.get_world_size()
+    if getattr(dist.distributed_c10d._get_default_group(), "bound_device_id", None) is not None:
+        raise ValueError("hierarchical: not possible after init_process_group(device_id=...) (leave it out)")
+    store = dist.distributed_c10d._get_default_store()
+    call = store.add(f"longhaul/hierarchical/{rank}", 1)
+    exchange = Exchange(PrefixStore(f"longhaul/hierarchical/{call}", store), rank, size)
+    sites = _sites_of(exchange, name)
+    chosen = dataclasses.replace(options or Options(), site=name)
+    reducer, failed = None, None
     try:
+        reducer = _make_levels(sites, intra, inter, chosen, timeout)
+    except Exception as error:
+        failed = error
+    # A rank that fails alone must not leave the others waiting in the next group.
+    texts = exchange(b"" if failed is None else (str(failed) or type(failed).__name__).encode())
+    wrong = [f"rank {each}: {text.decode()}" for each, text in enumerate(texts) if text]
+    try:
+        if failed is not None:
+            raise failed
+        if wrong:
+            raise RuntimeError(wrong[0])
+        whole = _SiteOptions(site=name, settings=chosen.settings, reducer=reducer)
         return dist.new_group(None, timeout, "longhaul", pg_options=whole)
     except BaseException:
-        reducer.close(True)
+        if reducer is not None:
+            reducer.cancel()
+            reducer.close(False)
         raise
 
 

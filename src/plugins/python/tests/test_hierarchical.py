@@ -4,6 +4,7 @@ import datetime
 import os
 import signal
 import sys
+import threading
 import time
 import unittest
 
@@ -51,6 +52,10 @@ def reductions(rank, size, port):
     for i, work in enumerate(works):
         work.wait()
         assert (work.result()[0] == 6 + 4 * i).all()
+    for op, wanted in (("SUM", True), ("PRODUCT", False)):
+        tensor = torch.tensor([rank > 0])
+        dist.all_reduce(tensor, getattr(dist.ReduceOp, op), group=group)
+        assert tensor.item() is wanted and tensor.view(torch.uint8).item() == wanted
     tensor = torch.full((3,), rank)
     dist.broadcast(tensor, 2, group=group)
     assert tensor.tolist() == [2] * 3
@@ -70,6 +75,43 @@ def training(rank, size, port, sites):
     del model
     dist.destroy_process_group()
     return losses
+
+
+def ends(rank, size, port):
+    """A group that is shut down, one that a callback aborts, one that is aborted in mid-operation."""
+    enter(rank, size, port, "gloo")
+    groups = [make(rank) for _ in range(3)]
+    dist.all_reduce(torch.ones(3), group=groups[0])
+    groups[0].shutdown()
+    for attempt in (groups[0].allreduce, groups[0].barrier):
+        try:
+            attempt([torch.ones(3)] if attempt == groups[0].allreduce else None)
+            raise AssertionError("a group that is closed took an operation")
+        except longhaul.Canceled as error:
+            assert "closed" in str(error), error
+    called = threading.Event()
+
+    def abort(_):
+        groups[1].abort()
+        called.set()
+
+    work = groups[1].allreduce([torch.ones(3)])
+    work.get_future().then(abort)
+    work.wait()
+    assert called.wait(30)
+    dist.barrier()
+    if rank != 3:
+        work = dist.all_reduce(torch.ones(3), group=groups[2], async_op=True)  # rank 3 never takes part
+    dist.barrier()
+    groups[2].abort()
+    if rank != 3:
+        try:
+            work.wait()
+            raise AssertionError("an all-reduce without a rank succeeded")
+        except longhaul.Canceled:
+            pass
+    dist.barrier()
+    dist.destroy_process_group()
 
 
 def unnamed(rank, size, port):
@@ -120,6 +162,9 @@ class Hierarchical(unittest.TestCase):
     def test_training_is_that_of_gloo(self):
         for one, other in zip(ranks.run(training, 4, True), ranks.run(training, 4, False)):
             self.assertTrue(all(abs(a - b) < 1e-4 for a, b in zip(one, other)), (one, other))
+
+    def test_ends(self):
+        ranks.run(ends, 4)
 
     def test_a_rank_without_site(self):
         ranks.run(unnamed, 2)

@@ -1,5 +1,6 @@
 """longhaul.torch.hierarchical(): gloo within sites, longhaul between them."""
 
+import contextlib
 import datetime
 import os
 import signal
@@ -97,7 +98,8 @@ def ends(rank, size, port):
 
     work = groups[1].allreduce([torch.ones(3)])
     work.get_future().then(abort)
-    work.wait()
+    with contextlib.suppress(RuntimeError):  # another rank may have aborted already
+        work.wait()
     assert called.wait(30)
     dist.barrier()
     if rank != 3:

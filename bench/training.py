@@ -44,7 +44,7 @@ class Case:
 
 CASES = {"digits": Case("digits", 200e6, 0.025, ("1e-3", "1e-2", "5e-2"), 5, 150, 0.94),
          "text": Case("text", 1e9, 0.025, ("1e-2",), 3, 200, -3.5),
-         "diloco": Case("text", 200e6, 0.1, ("1e-2",), 3, 400, -3.3, 20)}
+         "diloco": Case("text", 200e6, 0.1, ("1e-3", "1e-2"), 3, 400, -3.3, 20)}
 
 
 def measured(case, backend, seed):

@@ -54,8 +54,8 @@ int channel_secure(struct channel *channel, struct tls_context *context, bool ac
 /* 1: the handshake of TLS is over (at once in clear text); 0: more is to come; -LH_EPEER: the peer has gone;
  * -LH_EHANDSHAKE: it has no key, or another. In lh_last_error(): why, and the remedy. */
 int channel_handshake(struct channel *channel);
-/* Accepting side: whether the client has the key, or repeats what a client with the key has sent elsewhere, or
- * many clients ago. */
+/* Accepting side: whether the client has the key, or repeats what a client with the key has sent elsewhere,
+ * or many clients ago. */
 bool channel_is_proven(const struct channel *channel);
 /* Connecting side, after a failed handshake: the peer has answered in clear text, which channel_receive()
  * gives. */

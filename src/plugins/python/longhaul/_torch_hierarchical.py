@@ -18,7 +18,7 @@ import torch
 import torch.distributed as dist
 
 from longhaul._native import Canceled, LonghaulError, failure, lib
-from longhaul._torch_works import Finish, Work, finish_work
+from longhaul._torch_works import Exchange, Finish, Work, finish_work
 
 _REPORT_BYTES = 512
 _JOIN_S = 5.0
@@ -284,3 +284,36 @@ def _reported(report: bytes | bytearray) -> tuple[Exception | None, int]:
         return None, int.from_bytes(report[1:9], "little")
     code, rank, message = json.loads(report)
     return failure(code, message, rank) if code else RuntimeError(message), 0
+
+
+def sites_of(exchange: Exchange, name: str | None) -> list[list[int]]:
+    """The ranks of each site, in their order. ValueError at all ranks: one of them names no site."""
+    names = [each.decode() for each in exchange((name or "").encode())]
+    missing = [rank for rank, each in enumerate(names) if not each]
+    if missing:
+        raise ValueError(
+            f"site of rank {', '.join(map(str, missing))}: missing (set LONGHAUL_SITE, or pass site=)"
+        )
+    return [[rank for rank, each in enumerate(names) if each == site] for site in dict.fromkeys(names)]
+
+
+def make_reducer(
+    sites: list[list[int]], intra: str, inter: str, options: Any, timeout: datetime.timedelta | None
+) -> SiteReducer:
+    """The reducer of this rank. options: of the group between the sites, if its backend is "longhaul".
+
+    All ranks make all groups in one order, also those that they are no members of.
+    """
+    rank = dist.get_rank()
+    within: list[Any] = [None, None]
+    for ranks in sites:
+        if len(ranks) > 1:
+            made = [dist.new_group(ranks, timeout, intra) for _ in within]
+            if rank in ranks:
+                within = made
+    leaders, across = [ranks[0] for ranks in sites], None
+    if len(sites) > 1:
+        given = options if inter == "longhaul" else None
+        made_across = dist.new_group(leaders, timeout, inter, pg_options=given)
+        across = made_across if rank in leaders else None
+    return SiteReducer(within[0], within[1], across, leaders)

@@ -32,7 +32,7 @@ from torch._C._distributed_c10d import PrefixStore
 
 from longhaul._native import Canceled, LonghaulError, check, failure, ffi, lib, nanoseconds, sliced, text
 from longhaul._torch_bounded import BoundedHook, BoundedStep, reliability_of
-from longhaul._torch_hierarchical import SiteReducer
+from longhaul._torch_hierarchical import SiteReducer, make_reducer, sites_of
 from longhaul._torch_messages import Messages
 from longhaul._torch_works import (
     Exchange,
@@ -932,36 +932,6 @@ def bounded_hook(
     return BoundedHook(dist.new_group(ranks, backend="longhaul", pg_options=chosen))
 
 
-def _sites_of(exchange: Exchange, name: str | None) -> list[list[int]]:
-    """The ranks of each site, in their order. ValueError at all ranks: one of them names no site."""
-    names = [each.decode() for each in exchange((name or "").encode())]
-    missing = [rank for rank, each in enumerate(names) if not each]
-    if missing:
-        raise ValueError(
-            f"site of rank {', '.join(map(str, missing))}: missing (set LONGHAUL_SITE, or pass site=)"
-        )
-    return [[rank for rank, each in enumerate(names) if each == site] for site in dict.fromkeys(names)]
-
-
-def _make_levels(
-    sites: list[list[int]], intra: str, inter: str, options: Options, timeout: datetime.timedelta | None
-) -> SiteReducer:
-    """All ranks make all groups in one order, also those that they are no members of."""
-    rank = dist.get_rank()
-    within: list[Any] = [None, None]
-    for ranks in sites:
-        if len(ranks) > 1:
-            made = [dist.new_group(ranks, timeout, intra) for _ in within]
-            if rank in ranks:
-                within = made
-    leaders, across = [ranks[0] for ranks in sites], None
-    if len(sites) > 1:
-        given = options if inter == "longhaul" else None
-        made_across = dist.new_group(leaders, timeout, inter, pg_options=given)
-        across = made_across if rank in leaders else None
-    return SiteReducer(within[0], within[1], across, leaders)
-
-
 def hierarchical(
     intra: str = "gloo",
     inter: str = "longhaul",
@@ -993,11 +963,11 @@ def hierarchical(
     store = dist.distributed_c10d._get_default_store()
     call = store.add(f"longhaul/hierarchical/{rank}", 1)
     exchange = Exchange(PrefixStore(f"longhaul/hierarchical/{call}", store), rank, size)
-    sites = _sites_of(exchange, name)
+    sites = sites_of(exchange, name)
     chosen = dataclasses.replace(options or Options(), site=name)
     reducer, failed = None, None
     try:
-        reducer = _make_levels(sites, intra, inter, chosen, timeout)
+        reducer = make_reducer(sites, intra, inter, chosen, timeout)
     except Exception as error:
         failed = error
     # A rank that fails alone must not leave the others waiting in the next group.

@@ -132,7 +132,11 @@ def dying(rank, size, port, victim):
     bound = 3.0
     group = make(rank, ("paris", "paris", "tokyo", "tokyo"), {"peer_timeout": bound}, 10)
     dist.all_reduce(torch.ones(10), group=group)
+    store = dist.distributed_c10d._get_default_store()
+    store.add("ready", 1)
     if rank == victim:
+        while store.add("ready", 0) < size:  # the first all-reduce has ended at all ranks
+            time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGKILL)
     started = time.monotonic()
     try:
@@ -148,7 +152,6 @@ def dying(rank, size, port, victim):
     except RuntimeError as error:
         message = str(error)
     seconds = time.monotonic() - started
-    store = dist.distributed_c10d._get_default_store()
     for stage in ("failed", "left"):  # a survivor that ends is a failure to the others; the store ends last
         store.add(stage, 1)
         while (stage == "failed" or rank == 0) and store.add(stage, 0) < size - 1:

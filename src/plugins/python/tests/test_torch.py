@@ -538,10 +538,14 @@ def killed(rank, size, port, moment):
     options = longhaul.torch.Options(settings={"peer_timeout": bound})
     dist.init_process_group("longhaul", pg_options=options, timeout=datetime.timedelta(seconds=50))
     dist.barrier()
+    store = dist.distributed_c10d._get_default_store()
+    store.add("ready", 1)
     tensor = torch.ones(1 << 18)
     started = time.monotonic()
     for step in range(10_000_000):
         if rank == size - 1 and step == moment:
+            while store.add("ready", 0) < size:  # the barrier has ended at all ranks
+                time.sleep(0.01)
             os.kill(os.getpid(), signal.SIGKILL)
         try:
             started = time.monotonic()

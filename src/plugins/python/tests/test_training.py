@@ -88,8 +88,12 @@ def failing(rank, size, port):
     options = longhaul.torch.Options(settings={"peer_timeout": 2.0})
     dist.init_process_group("longhaul", pg_options=options, timeout=datetime.timedelta(seconds=50))
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(64, 64))
+    ready = ["the other has made its model, too"]
+    store = dist.distributed_c10d._get_default_store()
     if rank == 1:
+        store.wait(ready)
         os.kill(os.getpid(), signal.SIGKILL)
+    store.set(ready[0], "")
     with unittest.TestCase().assertRaisesRegex(RuntimeError, "rank 1"):
         model(torch.randn(4, 64)).sum().backward()
     dist.distributed_c10d._get_default_group().abort()

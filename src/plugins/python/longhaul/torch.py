@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import functools
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -139,11 +140,16 @@ class _SiteOptions(Options):
 # ---- tensors -----------------------------------------------------------------------------------------------
 
 
-def _contiguous(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor itself, or a contiguous copy on the CPU."""
+def _strided(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor without its graph. NotImplementedError: it is sparse."""
     if tensor.layout is not torch.strided:
         raise NotImplementedError(f"tensor of layout {tensor.layout}: not supported (call to_dense() first)")
-    tensor = tensor.detach()
+    return tensor.detach()
+
+
+def _contiguous(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor itself, or a contiguous copy on the CPU."""
+    tensor = _strided(tensor)
     return tensor.contiguous() if tensor.device.type == "cpu" else tensor.cpu().contiguous()
 
 
@@ -207,9 +213,13 @@ class _Plan:
     back: Callable[[torch.Tensor], torch.Tensor] | None = None  # from reduced elements to the tensor's
 
 
-_FLIP = torch.iinfo(
-    torch.int64
-).min  # of unsigned numbers: their order is that of signed ones with this bit flipped
+# Of unsigned numbers: their order is that of signed ones with this bit flipped.
+_FLIP = torch.iinfo(torch.int64).min
+
+
+def _premultiplied(tensor: torch.Tensor, reduce_op: Any) -> torch.Tensor:
+    """By the factor of a PREMUL_SUM, which may be a tensor of a wider type."""
+    return (tensor * reduce_op.__getstate__()[1]).to(tensor.dtype)
 
 
 def _planned(tensor: torch.Tensor, reduce_op: Any) -> _Plan:
@@ -217,8 +227,7 @@ def _planned(tensor: torch.Tensor, reduce_op: Any) -> _Plan:
     op = getattr(reduce_op, "op", reduce_op)
     kind = tensor.dtype
     if op == _KIND.PREMUL_SUM:
-        factor = reduce_op.__getstate__()[1]
-        return _planned((tensor * factor).to(kind), _KIND.SUM)  # a factor may be a tensor of a wider type
+        return _planned(_premultiplied(tensor, reduce_op), _KIND.SUM)
     if (kind, op) in _DIRECT:
         return _Plan(tensor, *_DIRECT[kind, op])
     if (kind, op) in _WIDENED:
@@ -486,11 +495,7 @@ class ProcessGroupLonghaul(_Base):
     def allreduce(self, tensors: Tensors, opts: Any = None) -> Work:
         tensor = _one(tensors)
         op = getattr(opts, "reduceOp", opts if opts is not None else _KIND.SUM)
-        if self._sites is not None:
-            return self._allreduce_sites(
-                tensor, op, opts, [tensor], lambda result: _copied(tensor, result)
-            )
-        direct = _DIRECT.get((tensor.dtype, getattr(op, "op", op)))
+        direct = self._sites is None and _DIRECT.get((tensor.dtype, getattr(op, "op", op)))
         if direct and tensor.numel() and tensor.is_contiguous() and tensor.device.type == "cpu":
             memory = _address(tensor)
             arguments = (memory, memory, tensor.numel(), *direct)
@@ -502,8 +507,8 @@ class ProcessGroupLonghaul(_Base):
         if len(tensors) == 1:
             return self.allreduce(tensors, opts)
         _check_types(tensors[0].dtype, tensors)
-        reduce = self._allreduce if self._sites is None else self._allreduce_sites
-        return reduce(_joined(tensors), op, opts, list(tensors), lambda result: _split_into(tensors, result))
+        store = functools.partial(_split_into, tensors)
+        return self._allreduce(_joined(tensors), op, opts, list(tensors), store)
 
     def _allreduce(
         self,
@@ -513,6 +518,8 @@ class ProcessGroupLonghaul(_Base):
         outputs: list[torch.Tensor],
         store: Callable[[Any], None],
     ) -> Work:
+        if self._sites is not None:
+            return self._allreduce_sites(self._sites, tensor, op, opts, outputs, store)
         given = _contiguous(tensor)
         if not given.numel():
             return self._done(outputs)
@@ -530,6 +537,7 @@ class ProcessGroupLonghaul(_Base):
 
     def _allreduce_sites(
         self,
+        sites: SiteReducer,
         tensor: torch.Tensor,
         op: Any,
         opts: Any,
@@ -537,19 +545,16 @@ class ProcessGroupLonghaul(_Base):
         store: Callable[[Any], None],
     ) -> Work:
         """By the backends of hierarchical(), on the tensor's device."""
-        assert self._sites is not None
-        if tensor.layout is not torch.strided:
-            raise NotImplementedError(f"tensor of layout {tensor.layout}: not supported (call to_dense())")
-        if not tensor.numel():
+        kind, given = getattr(op, "op", op), _strided(tensor)
+        if not given.numel():
             return self._done(outputs)
-        kind, given = getattr(op, "op", op), tensor.detach()
         if tensor.dtype is torch.bool:
             if kind == _KIND.AVG:
                 raise NotImplementedError(f"{kind} of {tensor.dtype}: not supported (convert the tensor)")
             kind = {_KIND.SUM: _KIND.MAX, _KIND.PRODUCT: _KIND.MIN}.get(kind, kind)  # sums of bytes are not
         back: Callable[[torch.Tensor], torch.Tensor] | None = None
         if kind == _KIND.PREMUL_SUM:
-            given, kind = (given * op.__getstate__()[1]).to(tensor.dtype), _KIND.SUM
+            given, kind = _premultiplied(given, op), _KIND.SUM
         elif kind == _KIND.AVG and (given.is_floating_point() or given.is_complex()):
             given, kind = given / self._size, _KIND.SUM  # first: the sum of a site does not overflow
         elif kind == _KIND.AVG:
@@ -559,9 +564,8 @@ class ProcessGroupLonghaul(_Base):
         finish: Finish | None = None
         if back is not None or tensor is not outputs[0] or staged.data_ptr() != tensor.data_ptr():
             finish = lambda: store(back(staged) if back else staged)  # noqa: E731
-        work = Work(outputs, True, self)
         timeout = datetime.timedelta(microseconds=self._timeout_of(opts) // 1000)
-        return self._sites.start(work, staged, dist.ReduceOp(kind), timeout, finish)
+        return sites.start(Work(outputs, True, self), staged, dist.ReduceOp(kind), timeout, finish)
 
     def reduce(self, tensors: Tensors, opts: Any) -> Work:
         tensor = _one(tensors)

@@ -308,8 +308,7 @@ static void on_rtt(struct bbr *b, const struct lh_congestion_feedback *f)
 
 static void set_bw(struct bbr *b, double bw)
 {
-    if (b->loss.max_bps > 0)
-        bw = fmin(bw, b->loss.max_bps);
+    bw = bbr_loss_believed(&b->loss, bw);
     b->bw = b->bw_now = b->bw_before = bw;
 }
 
@@ -340,7 +339,7 @@ static double gain_of(const struct bbr *b, lh_time now)
 
 static double pace_of(const struct bbr *b, lh_time now)
 {
-    double rate = gain_of(b, now) * b->bw / (1 - MADE_UP * b->loss.share);
+    double rate = bbr_loss_believed(&b->loss, gain_of(b, now) * b->bw) / (1 - MADE_UP * b->loss.share);
     if (b->slow_spacings >= FELL_SPACINGS)
         rate = fmin(rate, b->spacing_bps);
     double rtt = fmax(fmax(b->rtt, b->rtt_min), RATE_MIN_RTT);
@@ -399,8 +398,7 @@ static void on_rate(struct bbr *b, const struct lh_congestion_feedback *f)
         b->round_full = true;
     if (b->state == BBR_SHARE) /* grows by its own rule */
         return;
-    if (b->loss.max_bps > 0)
-        rate = fmin(rate, b->loss.max_bps);
+    rate = bbr_loss_believed(&b->loss, rate);
     if (rate > b->bw_now && (!limited || rate > b->bw))
         b->bw_now = rate;
     b->bw = b->bw_now > b->bw_before ? b->bw_now : b->bw_before;
@@ -438,6 +436,12 @@ static bool is_marked(const struct bbr *b, double share)
 static bool has_queue(const struct bbr *b)
 {
     return b->rtt_min > 0 && b->rtt > b->rtt_min + QUEUE_DELAY * delay_unit(b);
+}
+
+/* Packets have waited lately. */
+static bool bottleneck_queues(const struct bbr *b)
+{
+    return b->queue_seen && b->rounds < b->queue_round + QUEUE_ROUNDS;
 }
 
 /* Of the round trip that ends. Random loss is no congestion: loss counts with a sign of a queue only. */
@@ -481,7 +485,7 @@ static enum bbr_loss_found find_loss(struct bbr *b, lh_time now)
     bool queue = has_queue(b), limited = b->round_limited && !b->round_full;
     if (b->state == BBR_LOSS_TEST) {
         bool last = limited || b->rounds > b->state_round + TEST_ROUNDS;
-        return limited || was_sent_in_state(b)
+        return was_sent_in_state(b)
                    ? bbr_loss_on_test(&b->loss, &round, last, b->tested_queue, b->bw, b->rounds, now)
                    : BBR_LOSS_NOTHING;
     }
@@ -491,7 +495,7 @@ static enum bbr_loss_found find_loss(struct bbr *b, lh_time now)
         return bbr_loss_on_up(&b->loss, &round, b->bw, b->rounds, now);
     if ((b->state == BBR_CRUISE || b->state == BBR_SHARE) && was_sent_in_state(b)) {
         b->tested_queue = queue;
-        return bbr_loss_on_cruise(&b->loss, &round, queue, b->bw, b->rounds);
+        return bbr_loss_on_cruise(&b->loss, &round, queue, b->bw, b->rounds, now);
     }
     return BBR_LOSS_NOTHING;
 }
@@ -732,8 +736,7 @@ static void end_up(struct bbr *b, bool path_limits, lh_time now)
     } else {
         if (lossy) {
             set_bw(b, fmin(b->bw, b->up_bw));
-            bbr_loss_on_limit(&b->loss, b->queue_seen && b->rounds < b->queue_round + QUEUE_ROUNDS, b->bw,
-                              b->rounds);
+            bbr_loss_on_limit(&b->loss, bottleneck_queues(b), b->bw, b->rounds);
         }
         enter(b, BBR_DOWN, now);
     }
@@ -801,6 +804,10 @@ static bool has_cruised(const struct bbr *b, lh_time now)
 
 static void on_startup(struct bbr *b, bool path_limits, lh_time now)
 {
+    if (b->loss.max_bps > 0 && b->bw >= b->loss.max_bps) { /* more is not believed */
+        enter(b, BBR_CRUISE, now);
+        return;
+    }
     if (!path_limits)
         return;
     double maximum = STARTUP_GAIN * b->bw;
@@ -955,6 +962,8 @@ static void bbr_decide(const void *state, lh_time now, struct lh_congestion_deci
     } else {
         rate = pace_of(b, now);
         window = window_of(b, rate);
+        if (!bottleneck_queues(b))
+            d->burst_bytes = bbr_loss_burst_bytes(&b->loss, rate);
     }
     rate = fmax(rate, RATE_MIN_BPS);
     window = fmax(window, 4.0 * b->mtu);

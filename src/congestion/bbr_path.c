@@ -156,15 +156,23 @@ struct bbr_train_rate bbr_train_on_feedback(struct bbr_train *train, const struc
 #define DOUBTED_ROUNDS    256
 #define DOUBTED_LOSS      0.05
 #define DOUBTED_BPS       0.5
-#define TEST_AGAIN        4     /* rounds; */
-#define TEST_RENEW        64    /* and after that time, as long as random loss is made up for */
-#define TEST_RISE         1.25  /* of what the last one found, without another */
-#define POLICED_ROUNDS    32    /* until the next probe, */
-#define POLICED_NS        100e6 /* and that time on short paths; */
-#define POLICED_LONGER    16    /* twice as long each time, up to so much: */
-#define POLICED_SAME      1.25  /* the rate that was found before, about */
-#define POLICED_STEP      1.5
-#define POLICED_GONE      8
+#define TEST_AGAIN        4       /* rounds; */
+#define TEST_RENEW        64      /* and after that time, as long as random loss is made up for */
+#define TEST_RISE         1.25    /* of what the last one found, without another */
+#define POLICED_ROUNDS    32      /* until the next probe, */
+#define POLICED_NS        100e6   /* and that time on short paths; */
+#define POLICED_LONGER    16      /* twice as long each time, up to so much: */
+#define POLICED_SAME      1.25    /* of the rate that was probed last; more is another, */
+#define POLICED_LESS      1.03    /* and less by that: a burst may have been all that was dropped */
+#define POLICED_STEP      1.125   /* of the rate is the first probe: a full bucket hides that it fails; */
+#define POLICED_STEPS     2       /* so many times more is each that did not fail, */
+#define POLICED_STEP_MAX  1.5     /* up to that, */
+#define POLICED_GONE      8       /* until there is no policer */
+#define POLICED_PACKETS   512     /* that show, */
+#define POLICED_LOSS      0.003   /* by so much above the random loss, that the rate is too high */
+#define POLICED_BURST     32768.0 /* at once: buckets hold 64 KB and more; */
+#define POLICED_BURST_NS  250e3   /* and so long at the rate */
+#define POLICED_LOWERED   3       /* in a row without a test; once, where it is far too high */
 
 void bbr_loss_start(struct bbr_loss *loss, uint32_t mtu_bytes)
 {
@@ -209,11 +217,18 @@ static void set_max(struct bbr_loss *loss, double max_bps, uint64_t rounds, lh_t
     loss->max_ns = now;
 }
 
+/* Of what it drops none is lost at random: where some is, the test may have erred. */
+static bool is_pure(const struct bbr_loss *loss)
+{
+    return loss->policed_bps > 0 && loss->tested <= LOSS_UNTESTED;
+}
+
 static void set_policed(struct bbr_loss *loss, double bps, uint64_t rounds, lh_time now)
 {
-    bool same = bps < POLICED_SAME * loss->policed_bps && loss->policed_bps < POLICED_SAME * bps;
-    loss->longer = same ? fmin(2 * loss->longer, POLICED_LONGER) : 1;
+    if (bps > POLICED_SAME * loss->probed_bps || POLICED_LESS * bps < loss->probed_bps)
+        loss->longer = 1;
     loss->policed_bps = bps;
+    loss->step = is_pure(loss) ? POLICED_STEP : POLICED_STEP_MAX;
     set_max(loss, bps, rounds, now);
 }
 
@@ -228,9 +243,14 @@ void bbr_loss_on_round(struct bbr_loss *loss, uint64_t rounds, lh_time now)
     if (loss->max_bps == 0 || (double)(rounds - loss->max_round) < longer * POLICED_ROUNDS ||
         (double)(now - loss->max_ns) < longer * POLICED_NS)
         return;
-    double max_bps = POLICED_STEP * loss->max_bps;
+    if (bbr_loss_is_policed(loss)) {
+        loss->probed_bps = loss->policed_bps;
+        loss->longer = fmin(2 * loss->longer, POLICED_LONGER);
+    }
+    double max_bps = loss->step * loss->max_bps;
+    loss->step = fmin(1 + POLICED_STEPS * (loss->step - 1), POLICED_STEP_MAX);
     if (max_bps >= POLICED_GONE * loss->policed_bps)
-        max_bps = loss->policed_bps = loss->longer = 0;
+        max_bps = loss->policed_bps = loss->probed_bps = 0;
     set_max(loss, max_bps, rounds, now);
 }
 
@@ -251,9 +271,31 @@ static enum bbr_loss_found start_test(struct bbr_loss *loss, const struct bbr_lo
 {
     bool says = packets_of(loss, round) >= LOSS_PACKETS && round->ns > 0;
     double delivered = delivered_bps(says ? round : &loss->cruised);
+    if (bbr_loss_is_policed(
+            loss)) /* a round trip in which a host was late delivers less than it lets through */
+        delivered = fmax(delivered, delivered_bps(&loss->cruised));
     loss->test_bps = fmin(bps, delivered > 0 ? delivered : bps * (1 - share_of(&loss->cruised)));
     loss->test = (struct bbr_loss_sample){0};
     return BBR_LOSS_UNKNOWN;
+}
+
+/* The policer that was found drops packets: its rate was taken for a little too high, since its bucket was
+ * not empty at first, or was probed. */
+static bool is_above_policed(const struct bbr_loss *loss, double bps)
+{
+    bool known = is_pure(loss) && POLICED_LESS * bps > loss->policed_bps;
+    bool slightly = packets_of(loss, &loss->cruised) >= POLICED_PACKETS &&
+                    share_of(&loss->cruised) > loss->share + POLICED_LOSS;
+    bool far = is_excess(loss, &loss->cruised);
+    return known && (far ? loss->lowered == 0 : slightly && loss->lowered < POLICED_LOWERED);
+}
+
+/* Without a test, which costs half of the rate; but not again and again, since random loss may have begun. */
+static void lower_policed(struct bbr_loss *loss, double bps, uint64_t rounds, lh_time now)
+{
+    set_policed(loss, bps * (1 - (share_of(&loss->cruised) - loss->share)), rounds, now);
+    loss->lowered += is_excess(loss, &loss->cruised) ? POLICED_LOWERED : 1;
+    loss->cruised = (struct bbr_loss_sample){0};
 }
 
 /* Less is lost than is made up for, and that fills a queue: only a test tells. */
@@ -263,7 +305,7 @@ static bool is_doubtful(const struct bbr_loss *loss, uint64_t rounds)
 }
 
 enum bbr_loss_found bbr_loss_on_cruise(struct bbr_loss *loss, const struct bbr_loss_sample *round,
-                                       bool queue, double bps, uint64_t rounds)
+                                       bool queue, double bps, uint64_t rounds, lh_time now)
 {
     if (queue && is_doubtful(loss, rounds))
         loss->cruised = *round;
@@ -275,10 +317,16 @@ enum bbr_loss_found bbr_loss_on_cruise(struct bbr_loss *loss, const struct bbr_l
         return BBR_LOSS_NOTHING;
     if (queue)
         return start_test(loss, round, bps);
+    if (is_above_policed(loss, bps)) {
+        lower_policed(loss, bps, rounds, now);
+        return BBR_LOSS_POLICED;
+    }
     double max = fmax(LOSS_UNTESTED, TEST_RISE * loss->tested);
+    if (is_pure(loss)) /* what is more is the policer's */
+        max = loss->share;
     loss->share += (fmin(fmin(share_of(&loss->cruised), max), SHARE_MAX) - loss->share) / 8;
-    bool due = is_excess(loss, &loss->cruised);
-    return due && rounds > loss->test_round + TEST_AGAIN ? start_test(loss, round, bps) : BBR_LOSS_NOTHING;
+    bool due = is_excess(loss, &loss->cruised) && rounds > loss->test_round + TEST_AGAIN;
+    return due ? start_test(loss, round, bps) : BBR_LOSS_NOTHING;
 }
 
 enum bbr_loss_found bbr_loss_on_test(struct bbr_loss *loss, const struct bbr_loss_sample *round, bool last,
@@ -292,6 +340,7 @@ enum bbr_loss_found bbr_loss_on_test(struct bbr_loss *loss, const struct bbr_los
     if (!enough && !last)
         return BBR_LOSS_NOTHING;
     loss->test_round = rounds;
+    loss->lowered = 0;
     if (!enough && packets * before < TEST_LOST / 4.0) { /* it says nothing */
         loss->cruised = (struct bbr_loss_sample){0};
         return BBR_LOSS_END;
@@ -312,6 +361,7 @@ enum bbr_loss_found bbr_loss_on_test(struct bbr_loss *loss, const struct bbr_los
     loss->cruised = (struct bbr_loss_sample){0};
     if (random) {
         set_max(loss, 0, rounds, now);
+        loss->policed_bps = loss->probed_bps = 0;
         return BBR_LOSS_RANDOM;
     }
     if (queue) /* of this flow: no policer */
@@ -337,6 +387,16 @@ double bbr_loss_delivered_bps(const struct bbr_loss *loss)
     return packets_of(loss, &loss->cruised) >= DELIVERED_PACKETS ? delivered_bps(&loss->cruised) : 0;
 }
 
+double bbr_loss_believed(const struct bbr_loss *loss, double bps)
+{
+    return loss->max_bps > 0 ? fmin(bps, loss->max_bps) : bps;
+}
+
+uint64_t bbr_loss_burst_bytes(const struct bbr_loss *loss, double bps)
+{
+    return loss->policed_bps > 0 ? (uint64_t)fmin(bps * POLICED_BURST_NS / 8e9, POLICED_BURST) : 0;
+}
+
 double bbr_loss_test_bps(const struct bbr_loss *loss)
 {
     return TEST_GAIN * loss->test_bps;
@@ -347,6 +407,7 @@ enum bbr_loss_found bbr_loss_on_up(struct bbr_loss *loss, const struct bbr_loss_
 {
     if (round->ns <= 0 || packets_of(loss, round) < LOSS_PACKETS / 2.0 || !is_excess(loss, round))
         return BBR_LOSS_NOTHING;
+    loss->lowered = 0;
     set_policed(loss, fmin(bps, delivered_bps(round)), rounds, now);
     return BBR_LOSS_POLICED;
 }

@@ -108,7 +108,10 @@ struct bbr_loss {
     uint64_t doubted_until;            /* round; nothing is taken for random before */
     double doubted_share, doubted_bps; /* as it began */
     double policed_bps;                /* of the policer that was found last; 0: none */
+    double probed_bps;                 /* as it was when it was probed last; 0: not yet */
     double max_bps;                    /* more is not believed yet; 0: anything */
+    uint32_t lowered;                  /* so often without a test, since the last one or probe */
+    double step;                       /* of max_bps, after the next wait */
     double longer;                     /* than the first time: the wait until it is probed */
     uint64_t max_round;                /* when max_bps changed */
     lh_time max_ns;
@@ -122,7 +125,7 @@ void bbr_loss_on_round(struct bbr_loss *loss, uint64_t rounds, lh_time now);
 /* One of packets that were all sent at the path's rate, in a test, or in `up`; queue: some of them waited.
  * bps: the estimate of the path's rate. */
 enum bbr_loss_found bbr_loss_on_cruise(struct bbr_loss *loss, const struct bbr_loss_sample *round,
-                                       bool queue, double bps, uint64_t rounds);
+                                       bool queue, double bps, uint64_t rounds, lh_time now);
 /* last: it ends whatever it shows. queue: there was one when it began. */
 enum bbr_loss_found bbr_loss_on_test(struct bbr_loss *loss, const struct bbr_loss_sample *round, bool last,
                                      bool queue, double bps, uint64_t rounds, lh_time now);
@@ -134,6 +137,10 @@ void bbr_loss_on_limit(struct bbr_loss *loss, bool queue, double bps, uint64_t r
 /* While cruising, without a queue; 0: unknown. */
 double bbr_loss_delivered_bps(const struct bbr_loss *loss);
 double bbr_loss_test_bps(const struct bbr_loss *loss);
+/* That rate, but not more than is believed yet. */
+double bbr_loss_believed(const struct bbr_loss *loss, double bps);
+/* What may leave at once at that rate: the bucket of the policer that was found holds it; 0: none was. */
+uint64_t bbr_loss_burst_bytes(const struct bbr_loss *loss, double bps);
 /* The rate is a policer's, and is not to be probed. */
 bool bbr_loss_is_policed(const struct bbr_loss *loss);
 

@@ -57,6 +57,17 @@ uint64_t pacer_allowance(const struct pacer *pacer, lh_time now)
     return missing_work >= pacer->burst_bytes ? 0 : pacer->burst_bytes - (uint64_t)missing_work;
 }
 
+void pacer_bound(struct pacer *pacer, lh_time now, uint64_t bytes)
+{
+    if (pacer->rate_bps == 0 || bytes >= pacer->burst_bytes)
+        return;
+    lh_time free_ns = now + span_of(pacer, pacer->burst_bytes - bytes);
+    if (pacer->free_ns >= free_ns)
+        return;
+    pacer->free_ns = free_ns;
+    pacer->free_remainder = 0;
+}
+
 void pacer_on_sent(struct pacer *pacer, lh_time now, uint64_t bytes)
 {
     if (pacer->rate_bps == 0)

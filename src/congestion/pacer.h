@@ -20,6 +20,8 @@ void pacer_init(struct pacer *pacer, uint64_t rate_bps, uint64_t burst_bytes);
 void pacer_change(struct pacer *pacer, lh_time now, uint64_t rate_bps, uint64_t burst_bytes);
 /* Bytes that may leave at `now`; UINT64_MAX without a limit. */
 uint64_t pacer_allowance(const struct pacer *pacer, lh_time now);
+/* No more than that may leave at once now, whatever has passed before. */
+void pacer_bound(struct pacer *pacer, lh_time now, uint64_t bytes);
 /* Bytes left. May exceed the allowance by less than a packet: the next ones wait longer. */
 void pacer_on_sent(struct pacer *pacer, lh_time now, uint64_t bytes);
 /* Some of those bytes did not leave after all, because the fabric took no more. */

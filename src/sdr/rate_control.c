@@ -336,6 +336,8 @@ struct rate_room rate_control_room(const struct rate_control *rate, lh_time now)
     struct rate_room room = {pacer_allowance(&rate->pacer, now), UINT64_MAX, LH_LIMIT_RATE};
     if (!rate->controller)
         return room;
+    if (rate->idle && rate->pacer.rate_bps != 0)
+        room.bytes = lh_min(room.bytes, rate->burst_bytes);
     uint64_t in_flight = bytes_in_flight(rate);
     bool none = packets_in_flight(rate) == 0;
     if (!rate->started || (rate->silent && !none))
@@ -380,6 +382,10 @@ lh_time rate_control_full(const struct rate_control *rate)
 void rate_control_reserve(struct rate_control *rate, uint64_t packets, uint64_t bytes, lh_time now)
 {
     bool all = pacer_allowance(&rate->pacer, now) >= rate->pacer.burst_bytes;
+    if (rate->idle && bytes > 0) {
+        pacer_bound(&rate->pacer, now, rate->burst_bytes);
+        rate->idle = false;
+    }
     pacer_on_sent(&rate->pacer, now, bytes);
     rate->passed_bytes += bytes;
     if (!rate->controller)
@@ -427,7 +433,8 @@ void rate_control_on_sent(struct rate_control *rate, uint64_t bytes, uint64_t qu
         rate->controller->on_sent(rate->state, bytes, bytes_in_flight(rate), now);
     /* Less than a packet waits: what is delivered meanwhile is all that there was to send. So has Linux it,
      * in tcp_rate_check_app_limited(). */
-    if (queued_bytes < rate->path.mtu_bytes)
+    rate->idle = queued_bytes < rate->path.mtu_bytes;
+    if (rate->idle)
         flight_on_limited(&rate->flight);
     decide(rate, now);
 }

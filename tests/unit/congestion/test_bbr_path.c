@@ -185,7 +185,7 @@ static struct bbr_loss found_lossy(double share)
     struct bbr_loss loss;
     bbr_loss_start(&loss, (uint32_t)PACKET);
     const struct bbr_loss_sample round = sample(100, share);
-    assert_int_equal(bbr_loss_on_cruise(&loss, &round, false, BPS, 10), BBR_LOSS_UNKNOWN);
+    assert_int_equal(bbr_loss_on_cruise(&loss, &round, false, BPS, 10, 0), BBR_LOSS_UNKNOWN);
     return loss;
 }
 
@@ -207,7 +207,7 @@ static void test_as_much_at_a_lower_rate_is_random(void **state)
     assert_float_equal(loss.share, 0.2, 1e-6);
     assert_false(bbr_loss_is_policed(&loss));
     const struct bbr_loss_sample again = sample(100, 0.22);
-    assert_int_equal(bbr_loss_on_cruise(&loss, &again, false, BPS, 30), BBR_LOSS_NOTHING);
+    assert_int_equal(bbr_loss_on_cruise(&loss, &again, false, BPS, 30, 0), BBR_LOSS_NOTHING);
 }
 
 static void test_nothing_at_a_lower_rate_is_a_policer(void **state)
@@ -239,8 +239,8 @@ static void test_a_queue_makes_random_loss_doubtful(void **state)
     struct bbr_loss loss = found_lossy(0.2);
     const struct bbr_loss_sample round = sample(200, 0.2), lower = sample(200, 0.01);
     assert_int_equal(bbr_loss_on_test(&loss, &round, false, false, BPS, 14, 0), BBR_LOSS_RANDOM);
-    assert_int_equal(bbr_loss_on_cruise(&loss, &round, true, BPS, 78), BBR_LOSS_NOTHING);
-    assert_int_equal(bbr_loss_on_cruise(&loss, &round, true, BPS, 79), BBR_LOSS_UNKNOWN);
+    assert_int_equal(bbr_loss_on_cruise(&loss, &round, true, BPS, 78, 0), BBR_LOSS_NOTHING);
+    assert_int_equal(bbr_loss_on_cruise(&loss, &round, true, BPS, 79, 0), BBR_LOSS_UNKNOWN);
     assert_int_equal(bbr_loss_on_test(&loss, &lower, false, true, BPS, 84, 0), BBR_LOSS_QUEUE);
     assert_float_equal(loss.share, 0.01, 1e-6);
     assert_false(bbr_loss_is_policed(&loss));
@@ -259,9 +259,9 @@ static void test_limits_without_a_queue_raise_doubts(void **state)
         bbr_loss_on_limit(&loss, false, BPS, 20);
     }
     assert_float_equal(loss.share, 0.05, 1e-6);
-    assert_int_equal(bbr_loss_on_cruise(&loss, &round, false, BPS, 30), BBR_LOSS_UNKNOWN);
+    assert_int_equal(bbr_loss_on_cruise(&loss, &round, false, BPS, 30, 0), BBR_LOSS_UNKNOWN);
     assert_int_equal(bbr_loss_on_test(&loss, &round, false, false, BPS, 35, 0), BBR_LOSS_POLICED);
-    assert_int_equal(bbr_loss_on_cruise(&loss, &round, false, 0.4 * BPS, 45), BBR_LOSS_UNKNOWN);
+    assert_int_equal(bbr_loss_on_cruise(&loss, &round, false, 0.4 * BPS, 45, 0), BBR_LOSS_UNKNOWN);
     assert_int_equal(bbr_loss_on_test(&loss, &round, false, false, 0.4 * BPS, 50, 0), BBR_LOSS_RANDOM);
 }
 
@@ -286,7 +286,7 @@ static void test_what_up_adds_is_lost(void **state)
     assert_float_equal(loss.policed_bps, 90 * PACKET * 8e9 / 1e6, 1);
 }
 
-/* 32 round trips and 0.1 s, then half as much again each time; twice as long when it is found again. */
+/* 32 round trips and 0.1 s, then an eighth more, and larger steps; twice as long after each probe. */
 static void test_a_policer_is_probed_step_by_step(void **state)
 {
     (void)state;
@@ -300,7 +300,7 @@ static void test_a_policer_is_probed_step_by_step(void **state)
     assert_true(bbr_loss_is_policed(&loss));
     bbr_loss_on_round(&loss, 32, 101000000);
     assert_false(bbr_loss_is_policed(&loss));
-    assert_true(fabs(loss.max_bps - 1.5 * rate) < 1);
+    assert_float_equal((float)loss.max_bps, (float)(1.125 * rate), 100);
 
     bbr_loss_on_up(&loss, &many, BPS, 40, 110000000);
     assert_true(bbr_loss_is_policed(&loss));
@@ -309,9 +309,55 @@ static void test_a_policer_is_probed_step_by_step(void **state)
     uint64_t rounds = 104;
     lh_time now = 311000000;
     bbr_loss_on_round(&loss, rounds, now);
+    assert_float_equal((float)loss.max_bps, (float)(1.125 * rate), 100);
+    bbr_loss_on_round(&loss, rounds += 33, now += 101000000);
+    assert_float_equal((float)loss.max_bps, (float)(1.125 * 1.25 * rate), 100);
     for (int step = 0; step < 5; step++)
         bbr_loss_on_round(&loss, rounds += 33, now += 101000000);
-    assert_true(loss.max_bps == 0); /* eight times its rate: gone */
+    assert_true(loss.max_bps == 0 && loss.policed_bps == 0); /* eight times its rate: gone */
+}
+
+/* What a policer drops of a rate that is a little too high lowers the rate, without a test at half of it, and
+ * is not taken for random. A few times, or once where it is much: random loss may have begun. */
+static void test_a_policer_is_found_exactly(void **state)
+{
+    (void)state;
+    struct bbr_loss loss;
+    bbr_loss_start(&loss, (uint32_t)PACKET);
+    const struct bbr_loss_sample many = sample(100, 0.1), few = sample(400, 0.005);
+    bbr_loss_on_up(&loss, &many, BPS, 0, 0);
+    for (int lowered = 0; lowered < 3; lowered++) {
+        double rate = loss.policed_bps;
+        assert_int_equal(bbr_loss_on_cruise(&loss, &few, false, rate, 10, 0), BBR_LOSS_NOTHING);
+        assert_int_equal(bbr_loss_on_cruise(&loss, &few, false, rate, 11, 0), BBR_LOSS_POLICED);
+        assert_float_equal((float)loss.policed_bps, (float)(0.995 * rate), 100);
+        assert_true(loss.share == 0 && bbr_loss_is_policed(&loss));
+    }
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(bbr_loss_on_cruise(&loss, &few, false, BPS, 20, 0), BBR_LOSS_NOTHING);
+
+    bbr_loss_on_up(&loss, &many, BPS, 30, 0);
+    double rate = loss.policed_bps;
+    loss.cruised = (struct bbr_loss_sample){0};
+    assert_int_equal(bbr_loss_on_cruise(&loss, &many, false, rate, 40, 0), BBR_LOSS_POLICED);
+    assert_float_equal((float)loss.policed_bps, (float)(0.9 * rate), 100);
+    assert_int_equal(bbr_loss_on_cruise(&loss, &many, false, 0.9 * rate, 41, 0), BBR_LOSS_UNKNOWN);
+    const struct bbr_loss_sample lower = sample(400, 0.1);
+    assert_int_equal(bbr_loss_on_test(&loss, &lower, false, false, 0.9 * rate, 45, 0), BBR_LOSS_RANDOM);
+    assert_true(loss.policed_bps == 0);
+}
+
+/* Nor does a rate far below the policer's, which packets of a higher one still make lossy. */
+static void test_a_lower_rate_is_not_the_policers(void **state)
+{
+    (void)state;
+    struct bbr_loss loss;
+    bbr_loss_start(&loss, (uint32_t)PACKET);
+    const struct bbr_loss_sample many = sample(100, 0.1);
+    bbr_loss_on_up(&loss, &many, BPS, 0, 0);
+    double rate = loss.policed_bps;
+    assert_int_equal(bbr_loss_on_cruise(&loss, &many, false, rate / 4, 10, 0), BBR_LOSS_UNKNOWN);
+    assert_true(loss.policed_bps == rate);
 }
 
 int main(void)
@@ -334,6 +380,8 @@ int main(void)
         cmocka_unit_test(test_everything_lost),
         cmocka_unit_test(test_what_up_adds_is_lost),
         cmocka_unit_test(test_a_policer_is_probed_step_by_step),
+        cmocka_unit_test(test_a_policer_is_found_exactly),
+        cmocka_unit_test(test_a_lower_rate_is_not_the_policers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -561,6 +561,23 @@ static void test_pace_and_burst(void **state)
     assert_int_equal(world.rate.burst_bytes, 2 * RATE_CONTROL_MTU);
 }
 
+/* Without anything to send nothing is made up for: what comes then is a burst, as any. */
+static void test_burst_after_idle_time(void **state)
+{
+    (void)state;
+    begin(0);
+    world.puppet.decision.rate_bps = 800 * MBIT;
+    assert_int_equal(send_all(1), 1);
+    rate_control_reserve(&world.rate, 1, RATE_CONTROL_MTU, world.now);
+    rate_control_on_run(&world.rate, world.key++, 1, RATE_CONTROL_MTU, world.now);
+    rate_control_on_sent(&world.rate, RATE_CONTROL_MTU, 0, world.now);
+    world.now += RATE_CONTROL_RTT;
+    assert_int_equal(rate_control_room(&world.rate, world.now).bytes, 25 * RATE_CONTROL_MTU);
+    assert_int_equal(send_all(1000), 25);
+    world.now += RATE_CONTROL_RTT; /* more waits: a worker that was late makes up for it */
+    assert_true(send_all(1000) > 25);
+}
+
 /* The first round trip may have been long by chance. Once a packet is timed, the controller knows better. */
 static void test_shorter_round_trip(void **state)
 {
@@ -869,6 +886,7 @@ static int run_rate_control(void)
         cmocka_unit_test(test_reach),
         cmocka_unit_test(test_credit),
         cmocka_unit_test(test_pace_and_burst),
+        cmocka_unit_test(test_burst_after_idle_time),
         cmocka_unit_test(test_shorter_round_trip),
         cmocka_unit_test(test_late_host),
         cmocka_unit_test(test_little_to_send),

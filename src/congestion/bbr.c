@@ -72,7 +72,6 @@
 #define CUT_MAX        0.7
 
 #define MADE_UP       0.95 /* of random loss, so that many flows at a policer yield */
-#define UP_LOSSY      0.9  /* of what `up` sent on top must arrive, or others lose it */
 #define NOT_DELIVERED 0.9  /* of the estimate, while loss is made up for: others take it */
 #define QUEUE_ROUNDS  256  /* that long after packets have waited, the bottleneck has a queue */
 #define POLICED_BW    0.9  /* of the policer's rate; with less it may be probed */
@@ -678,7 +677,8 @@ static void on_flood(struct bbr *b, lh_time now)
 {
     double arrived = (double)b->round_arrived, lost = (double)b->round_lost;
     bool is_limited = b->round_limited && !b->round_full;
-    bool floods = is_limited && lost >= STALL_PACKETS * b->mtu && lost > FLOOD_LOST * (arrived + lost);
+    bool floods = is_limited && lost >= STALL_PACKETS * b->mtu &&
+                  bbr_loss_lately(&b->loss, arrived, lost) > FLOOD_LOST;
     if (!floods || b->rounds < b->cut_round + 2 || b->state == BBR_TRAIN || b->state == BBR_LOSS_TEST)
         return;
     double delivered = arrived * 8e9 / fmax((double)(now - b->round_ns), b->rtt_min);
@@ -703,6 +703,7 @@ static void on_round(struct bbr *b, const struct lh_congestion_feedback *f)
         set_bw(b, b->round_bw);
     if (b->cycle_rtt_min == 0 || (b->round_rtt_min != 0 && b->round_rtt_min < b->cycle_rtt_min))
         b->cycle_rtt_min = b->round_rtt_min;
+    bbr_loss_end_round(&b->loss, (double)b->round_arrived, (double)b->round_lost);
     b->round_arrived = b->round_lost = b->round_marked = 0;
     b->queue = b->round_rtt_min > b->rtt_min ? b->round_rtt_min - b->rtt_min : 0;
     b->round_rtt_min = b->round_bw = 0;
@@ -727,7 +728,7 @@ static void end_up(struct bbr *b, bool path_limits, lh_time now)
         b->full_queue = 0;
     bool lossy = b->loss.share > STRICT_LOSS;
     double shown = 1 + (b->up_gain - 1) * fmin(b->up_ns / fmax(b->rtt, b->rtt_min), 1);
-    double growth = lossy ? 1 + UP_LOSSY * (shown - 1) : UP_GROWTH;
+    double growth = lossy ? bbr_loss_growth(&b->loss, shown, bdp_of(b) / b->mtu) : UP_GROWTH;
     if (b->bw_now > growth * b->up_bw && !path_limits) {
         b->up_bw = b->bw_now;
         b->up_gain = UP_FAST_GAIN;
@@ -804,17 +805,14 @@ static bool has_cruised(const struct bbr *b, lh_time now)
 
 static void on_startup(struct bbr *b, bool path_limits, lh_time now)
 {
-    if (b->loss.max_bps > 0 && b->bw >= b->loss.max_bps) { /* more is not believed */
-        enter(b, BBR_CRUISE, now);
-        return;
-    }
-    if (!path_limits)
+    bool policed = b->bw >= bbr_loss_believed(&b->loss, INFINITY);
+    if (!path_limits && !policed)
         return;
     double maximum = STARTUP_GAIN * b->bw;
     double spacing = b->spacing_bps < maximum ? b->spacing_bps : maximum;
     if (spacing > b->bw)
         set_bw(b, spacing);
-    enter(b, BBR_DRAIN, now);
+    enter(b, policed ? BBR_CRUISE : BBR_DRAIN, now);
 }
 
 static void on_cruise(struct bbr *b, const struct lh_congestion_feedback *f, bool slower)
@@ -884,7 +882,9 @@ static void on_stall(struct bbr *b, const struct lh_congestion_feedback *f)
 {
     bool again = b->round_stalled; /* a window is reported in parts */
     b->round_stalled = true;
-    if (again || b->state == BBR_TRAIN || f->lost_bytes < STALL_PACKETS * b->mtu)
+    double lost = (double)(b->round_lost + f->lost_bytes);
+    if (again || b->state == BBR_TRAIN || f->lost_bytes < STALL_PACKETS * b->mtu ||
+        !bbr_loss_is_stall(&b->loss, (double)b->round_arrived, lost))
         return;
     set_bw(b, b->bw / STALL_CUT);
     enter(b, BBR_STARTUP, f->now);

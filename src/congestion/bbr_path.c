@@ -152,7 +152,11 @@ struct bbr_train_rate bbr_train_on_feedback(struct bbr_train *train, const struc
 #define TEST_LOST         32    /* packets, if the loss is the path's own: a deviation of a sixth */
 #define TEST_OWN          0.75  /* of the loss at the higher rate; less: it depends on the rate */
 #define DELIVERED_PACKETS 128
-#define LIMITS            3 /* in a row */
+#define STALL_LOST        0.4 /* lately, of what does not leave at random */
+#define UP_LOSSY          0.6 /* of what `up` sent on top must arrive, or others lose it, */
+#define UP_DEVIATIONS     1   /* less so many of what random loss leaves of a round trip's packets, */
+#define UP_MIN            0.4 /* and at the minimum that */
+#define LIMITS            3   /* in a row */
 #define DOUBTED_ROUNDS    256
 #define DOUBTED_LOSS      0.05
 #define DOUBTED_BPS       0.5
@@ -382,6 +386,31 @@ void bbr_loss_on_limit(struct bbr_loss *loss, bool queue, double bps, uint64_t r
     loss->share = loss->tested = fmin(loss->share, DOUBTED_LOSS);
 }
 
+void bbr_loss_end_round(struct bbr_loss *loss, double arrived, double lost)
+{
+    loss->earlier.arrived = arrived + loss->earlier.arrived / 2;
+    loss->earlier.lost = lost + loss->earlier.lost / 2;
+}
+
+double bbr_loss_lately(const struct bbr_loss *loss, double arrived, double lost)
+{
+    const struct bbr_loss_sample all = {.arrived = arrived + loss->earlier.arrived,
+                                        .lost = lost + loss->earlier.lost};
+    return share_of(&all);
+}
+
+bool bbr_loss_is_stall(const struct bbr_loss *loss, double arrived, double lost)
+{
+    return bbr_loss_lately(loss, arrived, lost) > loss->share + STALL_LOST * (1 - loss->share);
+}
+
+double bbr_loss_growth(const struct bbr_loss *loss, double shown, double packets)
+{
+    double deviation = sqrt(loss->share / (1 - loss->share) / fmax(packets, 1));
+    double more = fmax(UP_LOSSY * (shown - 1) - UP_DEVIATIONS * deviation, UP_MIN * (shown - 1));
+    return 1 + more;
+}
+
 double bbr_loss_delivered_bps(const struct bbr_loss *loss)
 {
     return packets_of(loss, &loss->cruised) >= DELIVERED_PACKETS ? delivered_bps(&loss->cruised) : 0;
@@ -405,7 +434,12 @@ double bbr_loss_test_bps(const struct bbr_loss *loss)
 enum bbr_loss_found bbr_loss_on_up(struct bbr_loss *loss, const struct bbr_loss_sample *round, double bps,
                                    uint64_t rounds, lh_time now)
 {
-    if (round->ns <= 0 || packets_of(loss, round) < LOSS_PACKETS / 2.0 || !is_excess(loss, round))
+    struct bbr_loss_sample all = *round;
+    if (loss->share > LOSS_UNTESTED) { /* reports are lost, too, and the next ones tell more */
+        all.arrived += loss->earlier.arrived;
+        all.lost += loss->earlier.lost;
+    }
+    if (round->ns <= 0 || packets_of(loss, round) < LOSS_PACKETS / 2.0 || !is_excess(loss, &all))
         return BBR_LOSS_NOTHING;
     loss->lowered = 0;
     set_policed(loss, fmin(bps, delivered_bps(round)), rounds, now);

@@ -103,6 +103,7 @@ struct bbr_loss {
     struct bbr_loss_sample cruised;    /* without a queue, since the last test */
     struct bbr_loss_sample test;       /* of the test that runs: */
     double test_bps;                   /* what was delivered before it */
+    struct bbr_loss_sample earlier;    /* round trips, each counted half of the next */
     uint64_t test_round;               /* when the last one ended */
     uint32_t limits;                   /* in a row, without a queue */
     uint64_t doubted_until;            /* round; nothing is taken for random before */
@@ -134,6 +135,16 @@ enum bbr_loss_found bbr_loss_on_up(struct bbr_loss *loss, const struct bbr_loss_
 /* At a higher rate no more arrived. Where that fills no queue either, no random loss limits the rate: others
  * send through the same policer. */
 void bbr_loss_on_limit(struct bbr_loss *loss, bool queue, double bps, uint64_t rounds);
+/* What arrived and was lost in the round trip that ends, in bytes. */
+void bbr_loss_end_round(struct bbr_loss *loss, double arrived, double lost);
+/* The share lost of this round trip and earlier ones, each counted half of the next: what the last window of
+ * a message loses is reported when all that arrives of it has been. */
+double bbr_loss_lately(const struct bbr_loss *loss, double arrived, double lost);
+/* Nothing arrives any more; with less it is the random loss of a last window. */
+bool bbr_loss_is_stall(const struct bbr_loss *loss, double arrived, double lost);
+/* With random loss: how many times as much must arrive when `up` shows so many times as much, or the path has
+ * no more. packets: of a round trip. */
+double bbr_loss_growth(const struct bbr_loss *loss, double shown, double packets);
 /* While cruising, without a queue; 0: unknown. */
 double bbr_loss_delivered_bps(const struct bbr_loss *loss);
 double bbr_loss_test_bps(const struct bbr_loss *loss);

@@ -347,6 +347,33 @@ static void test_a_policer_is_found_exactly(void **state)
     assert_true(loss.policed_bps == 0);
 }
 
+/* What the last window of a message loses is reported when no more of it arrives: that is no stall. */
+static void test_the_end_of_a_message_is_no_stall(void **state)
+{
+    (void)state;
+    struct bbr_loss loss;
+    bbr_loss_start(&loss, (uint32_t)PACKET);
+    bbr_loss_end_round(&loss, 900 * PACKET, 50 * PACKET);
+    assert_false(bbr_loss_is_stall(&loss, 0, 200 * PACKET));
+    bbr_loss_end_round(&loss, 20 * PACKET, 200 * PACKET); /* and the next round trip, with half of that */
+    assert_false(bbr_loss_is_stall(&loss, 0, 50 * PACKET));
+    bbr_loss_end_round(&loss, 10 * PACKET, 0);
+    bbr_loss_end_round(&loss, 10 * PACKET, 0);
+    assert_true(bbr_loss_is_stall(&loss, 0, 500 * PACKET));
+}
+
+/* With random loss what arrives of a round trip's few packets varies: less growth counts. */
+static void test_growth_beside_random_loss(void **state)
+{
+    (void)state;
+    struct bbr_loss loss = found_lossy(0.2);
+    const struct bbr_loss_sample round = sample(200, 0.2);
+    bbr_loss_on_test(&loss, &round, false, false, BPS, 14, 0);
+    assert_float_equal((float)bbr_loss_growth(&loss, 1.125, 1e9), 1.075F, 1e-4);
+    assert_float_equal((float)bbr_loss_growth(&loss, 1.125, 10000), 1.070F, 1e-4);
+    assert_float_equal((float)bbr_loss_growth(&loss, 1.125, 100), 1.050F, 1e-4);
+}
+
 /* Nor does a rate far below the policer's, which packets of a higher one still make lossy. */
 static void test_a_lower_rate_is_not_the_policers(void **state)
 {
@@ -382,6 +409,8 @@ int main(void)
         cmocka_unit_test(test_a_policer_is_probed_step_by_step),
         cmocka_unit_test(test_a_policer_is_found_exactly),
         cmocka_unit_test(test_a_lower_rate_is_not_the_policers),
+        cmocka_unit_test(test_the_end_of_a_message_is_no_stall),
+        cmocka_unit_test(test_growth_beside_random_loss),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

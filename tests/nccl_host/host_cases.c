@@ -9,7 +9,6 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -358,7 +357,7 @@ static void case_linger(void)
     size_t bytes = 2 * FRAME;
     unsigned char *data = malloc(bytes);
     CHECK(!pipe(to_sender) && data);
-    pid_t sender = fork();
+    pid_t sender = start_process(HANG_S);
     if (sender == 0) {
         const struct net *net = begin();
         void *comm = NULL;
@@ -402,7 +401,7 @@ static void case_no_poll(void)
     unsigned char *data = malloc(bytes);
     setenv("LONGHAUL_LINK", "rtt=4ms,loss=0.02,seed=7", 1);
     CHECK(!pipe(to_sender) && data);
-    pid_t sender = fork();
+    pid_t sender = start_process(HANG_S);
     if (sender == 0) {
         const struct net *net = begin();
         void *comm = NULL, *request = NULL;
@@ -615,12 +614,6 @@ static void case_lines(void)
 
 /* ---- the list ------------------------------------------------------------------------------------------ */
 
-static void on_alarm(int number)
-{
-    (void)number;
-    fail("hangs");
-}
-
 int cases_main(int argc, char **argv)
 {
     static const struct {
@@ -642,10 +635,8 @@ int cases_main(int argc, char **argv)
         if (!chosen)
             continue;
         int status = 1;
-        pid_t child = fork();
+        pid_t child = start_process(HANG_S);
         if (child == 0) {
-            signal(SIGALRM, on_alarm);
-            alarm(HANG_S);
             cases[i].run();
             exit(0);
         }

@@ -3,10 +3,12 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -27,16 +29,35 @@ struct net {
     void *context; /* from v11 on */
 };
 
+char net_activity[64];
+
 void fail(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    fprintf(stderr, "nccl_host: ");
+    fprintf(stderr, "nccl_host: %s%s", net_activity, *net_activity ? ": " : "");
     vfprintf(stderr, format, arguments);
     fprintf(stderr, "\n");
     va_end(arguments);
     /* Other threads run: no destructors. */
     _exit(1);
+}
+
+static void on_alarm(int number)
+{
+    (void)number;
+    fail("hangs");
+}
+
+pid_t start_process(unsigned hang_s)
+{
+    pid_t process = fork();
+    if (process == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        signal(SIGALRM, on_alarm);
+        alarm(hang_s);
+    }
+    return process;
 }
 
 /* splitmix64 */
@@ -148,7 +169,8 @@ const char *net_name(const struct net *net)
 
 int net_try_init(const struct net *net)
 {
-    struct net *own = (struct net *)(uintptr_t)net;
+    void *context = NULL;
+    int result;
     switch (net->version) {
     case 6:
         return net->table.v6->init(logger);
@@ -161,10 +183,19 @@ int net_try_init(const struct net *net)
     case 10:
         return net->table.v10->init(logger, NULL);
     case 11:
-        return net->table.v11->init(&own->context, 1, &(int){-1}, logger, NULL);
+        result = net->table.v11->init(&context, 1, &(int){-1}, logger, NULL);
+        break;
     default:
-        return net->table.v12->init(&own->context, 1, &(int){-1}, logger, NULL);
+        result = net->table.v12->init(&context, 1, &(int){-1}, logger, NULL);
     }
+    /* That of all communicators, whose threads come here. */
+    __atomic_store_n(&((struct net *)(uintptr_t)net)->context, context, __ATOMIC_RELAXED);
+    return result;
+}
+
+static void *context_of(const struct net *net)
+{
+    return __atomic_load_n(&net->context, __ATOMIC_RELAXED);
 }
 
 static void want(int result, const char *call)
@@ -176,14 +207,14 @@ static void want(int result, const char *call)
 void net_init(const struct net *net)
 {
     want(net_try_init(net), "init");
-    CHECK(net->version < 11 || net->context);
+    CHECK(net->version < 11 || context_of(net));
 }
 
 void net_finalize(const struct net *net)
 {
     if (net->version >= 11)
-        want(net->version == 11 ? net->table.v11->finalize(net->context)
-                                : net->table.v12->finalize(net->context),
+        want(net->version == 11 ? net->table.v11->finalize(context_of(net))
+                                : net->table.v12->finalize(context_of(net)),
              "finalize");
 }
 
@@ -251,9 +282,9 @@ void *net_listen(const struct net *net, void *handle)
 {
     void *comm = NULL;
     if (net->version == 11)
-        want(net->table.v11->listen(net->context, 0, handle, &comm), "listen");
+        want(net->table.v11->listen(context_of(net), 0, handle, &comm), "listen");
     else if (net->version == 12)
-        want(net->table.v12->listen(net->context, 0, handle, &comm), "listen");
+        want(net->table.v12->listen(context_of(net), 0, handle, &comm), "listen");
     else
         want(net->version == 6   ? net->table.v6->listen(0, handle, &comm)
              : net->version == 7 ? net->table.v7->listen(0, handle, &comm)
@@ -286,10 +317,10 @@ int net_try_connect(const struct net *net, int device, void *handle, void **comm
         result = net->table.v10->connect(device, &(int){-1}, handle, comm, &device_comm);
         break;
     case 11:
-        result = net->table.v11->connect(net->context, device, handle, comm, &device_comm);
+        result = net->table.v11->connect(context_of(net), device, handle, comm, &device_comm);
         break;
     default:
-        result = net->table.v12->connect(net->context, device, handle, comm, &device_comm);
+        result = net->table.v12->connect(context_of(net), device, handle, comm, &device_comm);
     }
     CHECK(!device_comm);
     return result;

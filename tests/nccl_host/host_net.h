@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "plugins/nccl/nccl_net.h"
 
@@ -81,6 +82,8 @@ struct net_pair {
 struct net_pair net_connect_pair(const struct net *net);
 void net_close_pair(const struct net *net, struct net_pair pair);
 
+/* What runs now, "seed 7"; part of the message of fail(). */
+extern char net_activity[64];
 /* Ends the program with status 1. */
 __attribute__((format(printf, 1, 2), noreturn)) void fail(const char *format, ...);
 #define CHECK(condition)                                                                                   \
@@ -88,6 +91,9 @@ __attribute__((format(printf, 1, 2), noreturn)) void fail(const char *format, ..
         if (!(condition))                                                                                  \
             fail("%s:%d: %s", __FILE__, __LINE__, #condition);                                             \
     } while (0)
+
+/* A process that ends with its parent, or when it hangs. */
+pid_t start_process(unsigned hang_s);
 
 /* A sequence of numbers from a seed. */
 struct dice {

@@ -48,12 +48,6 @@ static struct board *new_board(void)
     return memory;
 }
 
-static void on_alarm(int number)
-{
-    (void)number;
-    fail("hangs");
-}
-
 /* ---- slots: a connection's two ends -------------------------------------------------------------------- */
 
 struct out {
@@ -417,12 +411,11 @@ static int rank_run(int rank, int ranks, int channels, size_t elements, int roun
 {
     pthread_t threads[COMMUNICATORS];
     struct communicator *all[COMMUNICATORS];
-    signal(SIGALRM, on_alarm);
-    alarm(HANG_S);
+    const struct net *net = net_load(net_newest(VERSION_LAST));
     for (int i = 0; i < COMMUNICATORS; i++) {
         all[i] = calloc(1, sizeof *all[i]);
         CHECK(all[i]);
-        *all[i] = (struct communicator){.net = net_load(net_newest(VERSION_LAST)),
+        *all[i] = (struct communicator){.net = net,
                                         .number = i,
                                         .rank = rank,
                                         .ranks = ranks,
@@ -442,18 +435,26 @@ static int rank_run(int rank, int ranks, int channels, size_t elements, int roun
 int ranks_main(int argc, char **argv)
 {
     int ranks = argc > 1 ? atoi(argv[1]) : 4, channels = argc > 2 ? atoi(argv[2]) : 2, failed = 0;
+    pid_t process[RANKS_MAX];
     size_t bytes = argc > 3 ? strtoull(argv[3], NULL, 0) : 2000000;
     int rounds = argc > 4 ? atoi(argv[4]) : 4;
     if (ranks < 2 || ranks > RANKS_MAX || channels < 1 || channels > CHANNELS_MAX)
         fail("use 2 to %d ranks, 1 to %d channels", RANKS_MAX, CHANNELS_MAX);
     board = new_board();
     for (int rank = 0; rank < ranks; rank++) {
-        pid_t child = fork();
-        if (child == 0)
+        process[rank] = start_process(HANG_S);
+        if (process[rank] == 0)
             exit(rank_run(rank, ranks, channels, bytes / sizeof(uint32_t), rounds));
     }
-    for (int rank = 0, status = 0; rank < ranks; rank++)
-        failed += wait(&status) < 0 || status;
+    for (int rank = 0, status = 0; rank < ranks; rank++) {
+        pid_t ended = wait(&status);
+        if (ended < 0 || (status && !WIFSIGNALED(status)))
+            alarm(2); /* the others have that long to fail, too: the first to end may not be the cause */
+        for (int i = 0; i < ranks && status; i++)
+            if (process[i] == ended)
+                fprintf(stderr, "rank %d: status %x\n", i, (unsigned)status);
+        failed += ended < 0 || status;
+    }
     if (failed)
         fail("%d of %d ranks failed", failed, ranks);
     printf("%d ranks, %d communicators of %d channels, %zu bytes: %d sums over ring and tree were right\n",
@@ -541,8 +542,6 @@ static int traffic_turn(struct side *side)
 
 static void side_begin(struct side *side, uint64_t seed, int number)
 {
-    signal(SIGALRM, on_alarm);
-    alarm(HANG_S);
     setenv("LONGHAUL_PEER_TIMEOUT", DEATH_TIMEOUT, 1);
     *side = (struct side){.net = net_load(VERSION_FIRST + (int)(seed % (VERSION_LAST - VERSION_FIRST + 1))),
                           .number = number,
@@ -610,13 +609,13 @@ static void run_death(uint64_t seed)
     int alive[2], status = 0;
     board = new_board();
     CHECK(!pipe(alive));
-    pid_t victim = fork();
+    pid_t victim = start_process(HANG_S);
     if (victim == 0) {
         close(alive[0]);
         exit(victim_run(seed));
     }
     close(alive[1]);
-    pid_t survivor = fork();
+    pid_t survivor = start_process(HANG_S);
     if (survivor == 0)
         exit(survivor_run(seed, alive[0]));
     close(alive[0]);

@@ -70,7 +70,7 @@ struct opened {
     bool is_open;
     struct lh_engine *engine;
     struct lh_listener *listener;
-    pthread_t acceptor;
+    bool has_acceptor;
     int listen_comms, clients_count;
     struct client *clients;
 };
@@ -165,7 +165,7 @@ static struct client *take_orphan(void)
 static struct attempt *take_abandoned(void)
 {
     for (struct attempt **at = &plugin.attempts; *at; at = &(*at)->next)
-        if ((*at)->is_done && now_s() - (*at)->since_s >= ORPHAN_TIMEOUT_S) {
+        if ((*at)->is_done && (plugin.is_ending || now_s() - (*at)->since_s >= ORPHAN_TIMEOUT_S)) {
             struct attempt *found = *at;
             *at = found->next;
             return found;
@@ -229,25 +229,28 @@ static void *closer_run(void *unused)
 {
     (void)unused;
     pthread_mutex_lock(&plugin.lock);
-    while (!plugin.is_ending || plugin.closing)
-        if (!end_one())
-            closer_sleep(plugin.closing != NULL);
+    for (;;) {
+        if (end_one())
+            continue;
+        if (plugin.is_ending && !plugin.closing)
+            break;
+        closer_sleep(plugin.closing != NULL);
+    }
     plugin.has_closer = false;
     pthread_cond_broadcast(&plugin.changed);
     pthread_mutex_unlock(&plugin.lock);
     return NULL;
 }
 
-static int start_thread(void *(*run)(void *), void *context, pthread_t *thread)
+static int start_thread(void *(*run)(void *), void *context)
 {
-    pthread_t own;
-    int error = pthread_create(thread ? thread : &own, NULL, run, context);
+    pthread_t thread;
+    int error = pthread_create(&thread, NULL, run, context);
     if (error) {
         nccl_log(NCCL_LOG_WARN, "thread: %s", strerror(error));
         return NCCL_SYSTEM_ERROR;
     }
-    if (!thread)
-        pthread_detach(own);
+    pthread_detach(thread);
     return NCCL_SUCCESS;
 }
 
@@ -314,6 +317,8 @@ static void *acceptor_run(void *context)
         }
         pthread_mutex_lock(&plugin.lock);
     }
+    opened->has_acceptor = false;
+    pthread_cond_broadcast(&plugin.changed);
     pthread_mutex_unlock(&plugin.lock);
     return NULL;
 }
@@ -360,11 +365,11 @@ static int open_device(int index, struct opened **out)
     }
     int result = listen_at(&plugin.devices[index], opened->engine, &opened->listener);
     if (!result && !plugin.has_closer) {
-        result = start_thread(closer_run, NULL, NULL);
+        result = start_thread(closer_run, NULL);
         plugin.has_closer = !result;
     }
     if (!result)
-        result = start_thread(acceptor_run, opened, &opened->acceptor);
+        result = start_thread(acceptor_run, opened);
     if (result) {
         if (opened->listener)
             lh_listener_close(opened->listener);
@@ -372,7 +377,7 @@ static int open_device(int index, struct opened **out)
         *opened = (struct opened){0};
         return result;
     }
-    opened->is_open = true;
+    opened->is_open = opened->has_acceptor = true;
     return NCCL_SUCCESS;
 }
 
@@ -652,7 +657,7 @@ static int start_attempt(int device, const void *key, const struct handle *handl
     attempt->key = key;
     attempt->handle = *handle;
     attempt->opened = opened;
-    result = start_thread(connect_run, attempt, NULL);
+    result = start_thread(connect_run, attempt);
     if (result) {
         free(attempt);
         return result;
@@ -694,14 +699,34 @@ int nccl_setup_connect(int device, const void *bytes, void **send_comm)
 
 /* ---- the end of the process ---------------------------------------------------------------------------- */
 
-/* With the lock: until the closer has ended. */
-static void await_closer(void)
+/* With the lock. */
+static bool has_threads(void)
+{
+    bool runs = plugin.has_closer;
+    for (int i = 0; i < plugin.count; i++)
+        runs |= plugin.opened[i].has_acceptor;
+    return runs;
+}
+
+/* With the lock: until closer and acceptors have ended. */
+static void await_threads(void)
 {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += CLOSE_TIMEOUT_S + 1;
-    while (plugin.has_closer && !pthread_cond_timedwait(&plugin.changed, &plugin.lock, &until))
+    while (has_threads() && !pthread_cond_timedwait(&plugin.changed, &plugin.lock, &until))
         continue;
+}
+
+static void close_device(struct opened *opened)
+{
+    while (opened->clients) {
+        struct client *client = opened->clients;
+        opened->clients = client->next;
+        client_free(client);
+    }
+    lh_listener_close(opened->listener);
+    lh_engine_destroy(opened->engine);
 }
 
 /* Lets closed comms deliver what they have accepted. Frees the rest only if NCCL has closed everything: its
@@ -713,20 +738,10 @@ __attribute__((destructor)) static void end_process(void)
     pthread_mutex_lock(&plugin.lock);
     plugin.is_ending = true;
     pthread_cond_broadcast(&plugin.changed);
-    await_closer();
-    bool is_unused = plugin.comms == 0 && plugin.attempts_running == 0 && !plugin.has_closer;
+    await_threads();
+    bool is_unused = plugin.comms == 0 && plugin.attempts_running == 0 && !has_threads();
     pthread_mutex_unlock(&plugin.lock);
-    for (int i = 0; is_unused && i < plugin.count; i++) {
-        struct opened *opened = &plugin.opened[i];
-        if (!opened->is_open)
-            continue;
-        pthread_join(opened->acceptor, NULL);
-        while (opened->clients) {
-            struct client *client = opened->clients;
-            opened->clients = client->next;
-            client_free(client);
-        }
-        lh_listener_close(opened->listener);
-        lh_engine_destroy(opened->engine);
-    }
+    for (int i = 0; is_unused && i < plugin.count; i++)
+        if (plugin.opened[i].is_open)
+            close_device(&plugin.opened[i]);
 }

@@ -38,8 +38,8 @@
 #define TURN_FRAMES 4
 /* Completions taken at once. */
 #define TURN_COMPLETIONS 64
-/* Windows that parked messages may fill. NCCL's senders are at most 8 steps ahead within a group. */
-#define PARKED_WINDOWS 4
+/* What parked messages may take. NCCL's senders are at most 8 steps of 1 MiB ahead, for each tag. */
+#define PARKED_BYTES ((size_t)NCCL_GROUP_MAX * 8 << 20)
 /* How long memory may be missing, with nothing in flight, before that is an error. */
 #define MEMORY_PATIENCE_S 10
 
@@ -492,10 +492,9 @@ static int park(struct nccl_comm *comm, int tag, struct parked **out)
 
 static int parked_append(struct nccl_comm *comm, struct parked *parked, const char *data, size_t bytes)
 {
-    if (comm->parked_bytes + bytes > PARKED_WINDOWS * comm->frames * comm->frame_bytes)
-        return fail(
-            comm, NCCL_INTERNAL_ERROR, "irecv",
-            "messages with other tags than those of the receives fill the window (raise LONGHAUL_WINDOW)");
+    if (comm->parked_bytes + bytes > PARKED_BYTES)
+        return fail(comm, NCCL_INTERNAL_ERROR, "irecv",
+                    "messages with other tags than those of the receives take more than 64 MiB");
     if (parked->bytes + bytes > parked->room) {
         size_t room = 2 * parked->room > parked->bytes + bytes ? 2 * parked->room : parked->bytes + bytes;
         char *grown = realloc(parked->data, room);

@@ -116,10 +116,11 @@ static time_t now_s(void)
     return now.tv_sec;
 }
 
-/* In a child after fork() the threads and the engines are its parent's. */
-static bool is_own_process(void)
+/* After fork() the threads and the engines are the parent's, and one may have held the lock. */
+static bool is_inherited(void)
 {
-    return plugin.process == getpid();
+    pid_t process = __atomic_load_n(&plugin.process, __ATOMIC_ACQUIRE);
+    return process && process != getpid();
 }
 
 static int refuse_child(void)
@@ -420,10 +421,10 @@ static void tell_start(int version)
 int nccl_setup_init(nccl_logger logger, int version)
 {
     int result = NCCL_SUCCESS;
-    pthread_mutex_lock(&plugin.lock);
     nccl_log_to(logger);
-    if (plugin.is_ready && !is_own_process())
-        result = refuse_child();
+    if (is_inherited())
+        return refuse_child();
+    pthread_mutex_lock(&plugin.lock);
     if (!plugin.is_ready) {
         result = nccl_settings_read(&plugin.settings);
         if (!result)
@@ -431,7 +432,7 @@ int nccl_setup_init(nccl_logger logger, int version)
         if (!result)
             result = try_settings();
         if (!result) {
-            plugin.process = getpid();
+            __atomic_store_n(&plugin.process, getpid(), __ATOMIC_RELEASE);
             plugin.is_ready = true;
             tell_start(version);
         }
@@ -490,8 +491,6 @@ static int listen_now(int index, struct handle *handle, void **out)
 {
     struct opened *opened = NULL;
     int result = check_device(index, "listen");
-    if (!result && !is_own_process())
-        result = refuse_child();
     if (!result)
         result = open_device(index, &opened);
     if (result)
@@ -520,6 +519,8 @@ int nccl_setup_listen(int device, void *out, void **listen_comm)
 {
     struct handle handle;
     *listen_comm = NULL;
+    if (is_inherited())
+        return refuse_child();
     pthread_mutex_lock(&plugin.lock);
     int result = listen_now(device, &handle, listen_comm);
     pthread_mutex_unlock(&plugin.lock);
@@ -645,8 +646,6 @@ static int start_attempt(int device, const void *key, const struct handle *handl
 {
     struct opened *opened = NULL;
     int result = check_device(device, "connect");
-    if (!result && !is_own_process())
-        result = refuse_child();
     if (!result)
         result = open_device(device, &opened);
     if (result || plugin.attempts_running >= CONNECTS_MAX)
@@ -681,6 +680,8 @@ int nccl_setup_connect(int device, const void *bytes, void **send_comm)
     struct handle handle;
     *send_comm = NULL;
     int result = read_handle(bytes, &handle);
+    if (!result && is_inherited())
+        result = refuse_child();
     if (result)
         return result;
     pthread_mutex_lock(&plugin.lock);
@@ -733,7 +734,7 @@ static void close_device(struct opened *opened)
  * threads may still run. */
 __attribute__((destructor)) static void end_process(void)
 {
-    if (!plugin.is_ready || !is_own_process())
+    if (!plugin.is_ready || is_inherited())
         return;
     pthread_mutex_lock(&plugin.lock);
     plugin.is_ending = true;

@@ -271,6 +271,7 @@ void control_acceptor_close(struct control_acceptor *acceptor)
 #define OUT_MAX      ((size_t)4 << 20) /* of what does not leave: a peer that reads has far less waiting */
 #define FLUSH_NS     (LH_NS_PER_S / 2) /* the last frames wait that long for a peer to read */
 #define WHERE_MAX    256u
+#define AHEAD_MAX    64u /* streams that threads of a peer open at once: far more than CONTROL_OPENING_MAX */
 
 struct control_connection {
     struct watch_other watch;
@@ -317,6 +318,20 @@ static bool make_room(struct control_connection *control)
         return false;
     control->streams = streams;
     control->room = room;
+    return true;
+}
+
+/* Threads of the peer draw the lowest free numbers, but their proposals may leave in another order. False: no
+ * memory, or too far ahead for that. */
+static bool reach(struct control_connection *control, uint32_t id)
+{
+    if (id >= control->count + AHEAD_MAX)
+        return false;
+    while (control->count < id) {
+        if (!make_room(control))
+            return false;
+        control->streams[control->count++] = NULL;
+    }
     return true;
 }
 
@@ -532,7 +547,7 @@ static bool on_frame(struct control_connection *control, const struct handshake_
         return true;
     if (control->closing)
         return true;
-    return control->acceptor && header->type == HANDSHAKE_PROPOSAL && id <= control->count &&
+    return control->acceptor && header->type == HANDSHAKE_PROPOSAL && reach(control, id) &&
            open_for_peer(control, header, body);
 }
 

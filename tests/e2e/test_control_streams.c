@@ -603,6 +603,39 @@ static void test_places_are_shared(void **state)
     must(lh_engine_destroy(clients), "lh_engine_destroy");
 }
 
+/* Threads draw numbers in one order, and their proposals leave in another. */
+static void test_proposals_in_another_order(void **state)
+{
+    (void)state;
+    struct host host;
+    struct lh_engine *clients = loopback_engine(1, 1);
+    struct control_stream *streams[3];
+    uint8_t body[HANDSHAKE_BODY_MAX];
+    int wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    listen_on(&host, loopback_engine(1, 1));
+    struct meeting meeting = {.host = &host, .engine = clients};
+    meet(&meeting);
+    for (uint32_t i = 0; i < 3; i++) {
+        streams[i] = control_stream_open(clients, host.where, "", wake_fd);
+        assert_non_null(streams[i]);
+    }
+    for (uint32_t i = 3; i-- > 0;)
+        must(control_stream_send(streams[i], HANDSHAKE_PROPOSAL, body, propose(body)),
+             "control_stream_send");
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(hear(streams[i], body), HANDSHAKE_PROPOSAL);
+        control_stream_refuse(streams[i], "over");
+    }
+    assert_int_equal(lh_connection_error(meeting.ends[0]), 0);
+    assert_int_equal(lh_connection_error(meeting.ends[1]), 0);
+    lh_close(meeting.ends[0]);
+    lh_close(meeting.ends[1]);
+    close(wake_fd);
+    lh_listener_close(host.listener);
+    must(lh_engine_destroy(host.engine), "lh_engine_destroy");
+    must(lh_engine_destroy(clients), "lh_engine_destroy");
+}
+
 /* ---- a process that dies ----------------------------------------------------------------------------- */
 
 static void be_killed(int commands)
@@ -663,6 +696,7 @@ int main(void)
         cmocka_unit_test(test_connections_outlive_the_listener),
         cmocka_unit_test(test_another_listener),
         cmocka_unit_test(test_places_are_shared),
+        cmocka_unit_test(test_proposals_in_another_order),
         cmocka_unit_test(test_a_forgotten_connection),
         cmocka_unit_test(test_a_connection_that_was_reset),
     };

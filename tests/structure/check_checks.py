@@ -14,6 +14,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 LICENCE = "/* SPDX-License-Identifier: BSD-3-Clause */\n"
 EXPORT = '__attribute__((visibility("default")))'
 A, B, N = "src/base/a.c", "src/wire/b.c", "netsim/fabric/n.c"
+P = "src/plugins/nccl/p.c"
 ABI = "tests/install/abi-0.1.txt"
 TREE = {
     "README.md": "Tiny.\n",
@@ -35,10 +36,11 @@ TREE = {
     B: LICENCE + '#include "wire/b.h"\n\n#include "base/a.h"\n\nint b(void)\n{\n    return lh_a();\n}\n',
     "src/wire/c.h": LICENCE + "int c(void);\n",
     "src/wire/c.c": LICENCE + '#include "wire/c.h"\n\nint c(void)\n{\n    return 3;\n}\n',
+    P: LICENCE + "".join(f"\n{EXPORT} int ncclNetPlugin_v{i} = 1;\n" for i in range(6, 13)),
     ABI: "symbol lh_a liblonghaul.so\nsymbol lh_n liblonghaul-sim.so\nstruct lh_n 4\n",
     "tests/structure/exceptions.txt": "# none\n",
     "tests/structure/impure-files.txt": "# none\n",
-    "tests/structure/rooms.txt": "src/base:\nsrc/wire: src/base\nnetsim/fabric:\ncli:\n",
+    "tests/structure/rooms.txt": "src/base:\nsrc/wire: src/base\nsrc/plugins/nccl:\nnetsim/fabric:\ncli:\n",
     "tests/unit/base/test_a.c": LICENCE + "#include <stdio.h>\n",
     "tests/unit/wire/test_b.c": LICENCE + "#include <stdio.h>\n",
     "tests/unit/wire/test_c.c": LICENCE + "#include <stdio.h>\n",
@@ -114,6 +116,7 @@ BREACHES = [
     ("symbols", "liblonghaul.so contains lh_n", {A: "\nint lh_n(void)\n{\n    return 1;\n}\n"}),
     ("symbols", "the variable d is in both", {A: "\nint d = 1;\n", N: "\nint d = 1;\n"}),
     ("symbols", "which is not listed", {A: f"\n{EXPORT} int lh_d(void)\n" "{\n    return 1;\n}\n"}),
+    ("symbols", "exports lh_d", {P: f"\n{EXPORT} int lh_d = 1;\n"}),
     ("text", "a tab", {A: "\tint d;\n"}),
     ("text", "white space at the end", {A: "int d; \n"}),
     ("text", "no newline at the end", {A: "int d;"}),
@@ -150,9 +153,12 @@ def build(root, cc, sources):
             target.parent.mkdir(parents=True, exist_ok=True)
             subprocess.run([cc, "-w", "-fPIC", "-fvisibility=hidden", "-Isrc", "-Iinclude", "-c", source,
                             "-o", target], cwd=root, check=True)
-    for library, top in (("liblonghaul.so", "src"), ("liblonghaul-sim.so", "netsim")):
-        subprocess.run([cc, "-shared", f"-Wl,-soname,{library}.0.1", "-o", f"build/{library}",
-                        *(root / "build" / top).rglob("*.o")], cwd=root, check=True)
+    for library, top in (("liblonghaul.so", "src"), ("liblonghaul-sim.so", "netsim"),
+                         ("libnccl-net-longhaul.so", "src/plugins/nccl")):
+        objects = [path for path in (root / "build" / top).rglob("*.o")
+                   if top != "src" or "plugins" not in path.parts]
+        subprocess.run([cc, "-shared", f"-Wl,-soname,{library}.0.1", "-o", f"build/{library}", *objects],
+                       cwd=root, check=True)
 
 
 def run(root, check):

@@ -15,6 +15,8 @@ MAPS = {"liblonghaul.so": pathlib.Path("src/longhaul.map"),
         "liblonghaul-sim.so": pathlib.Path("netsim/longhaul-sim.map")}
 # The same, of those that are built only where their compiler is.
 OPTIONAL = {"liblonghaul-cuda.so": pathlib.Path("src/coding/hadamard/cuda/longhaul-cuda.map")}
+# library of a plugin -> what it exports: the tables that its host looks for, and nothing else
+PLUGINS = {"libnccl-net-longhaul.so": {f"ncclNetPlugin_v{version}" for version in range(6, 13)}}
 # Variables that may be in both: of the compiler's runtime; of roce_packet.c, what it computed last.
 CACHES = {"completed", "cached_factor", "cached_length"}
 SDR_FUNCTION = re.compile(r"^[A-Za-z_][\w\s*]*?\b(sdr_\w+)\s*\(", re.MULTILINE)
@@ -84,6 +86,15 @@ def check_walls(build, report):
                    "move it out of longhaul_common, behind an exported call")
 
 
+def check_plugins(build, report):
+    for library, tables in PLUGINS.items():
+        names = exported(build / library)
+        for name in sorted(names - tables):
+            report.add("src/plugins", 0, f"{library} exports {name}", "make it static, or hidden")
+        for name in sorted(tables - names):
+            report.add("src/plugins", 0, f"{library} does not export {name}", "its host looks for it")
+
+
 def described():
     """Names in the NAME sections of docs/man/*.3"""
     found = {}
@@ -143,6 +154,7 @@ def main():
             report.add(maps[library], 1, f"{library} exports {name}, which is not listed",
                        "make it internal, or list it")
     check_walls(build, report)
+    check_plugins(build, report)
     report.done(f"{len(headers)} public functions, {len(exports)} exported, {len(pages)} described")
 
 

@@ -10,7 +10,7 @@
 The C headers describe each mechanism; LonghaulError has their messages.
 """
 
-from longhaul._native import Canceled, LonghaulError, RankFailed, TimedOut, lib, text
+from longhaul._native import Canceled, LonghaulError, RankFailed, TimedOut, lib, nccl_plugin_path, text
 from longhaul.connection import (
     Completion,
     CompletionQueue,
@@ -48,6 +48,7 @@ __all__ = [
     "TimedOut",
     "connect",
     "listen",
+    "nccl_plugin_path",
     "plan",
     "predict",
     "probe",

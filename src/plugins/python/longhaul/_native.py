@@ -78,6 +78,14 @@ def _load() -> Any:
     return loaded
 
 
+def nccl_plugin_path() -> str:
+    """The file of NCCL's network plugin, for the variable NCCL_NET_PLUGIN."""
+    path = _library_folder() / "libnccl-net-longhaul.so"
+    if not path.exists():
+        raise FileNotFoundError(f"{path} is missing (install the package again with pip)")
+    return str(path)
+
+
 lib: Any = _load()
 _names: dict[int, str] = {number: name for number, name in ffi.typeof("enum lh_error").elements.items()}
 

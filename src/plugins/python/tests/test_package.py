@@ -2,6 +2,7 @@
 
 import array
 import asyncio
+import ctypes
 import doctest
 import gc
 import os
@@ -634,6 +635,12 @@ class Planning(unittest.TestCase):
             [longhaul.command.path(), "--version"], capture_output=True, text=True, check=True
         )
         self.assertIn(longhaul.__version__, done.stdout)
+
+    def test_the_plugin_of_nccl(self):
+        """NCCL finds a table in it; the library beside it is the package's."""
+        plugin = ctypes.CDLL(longhaul.nccl_plugin_path())
+        name = ctypes.c_char_p.in_dll(plugin, "ncclNetPlugin_v12")
+        self.assertEqual(name.value, b"Longhaul")
 
     def test_doctests(self):
         for module in (longhaul.group, longhaul.planning, longhaul.sim):

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fabric/seal.h"
 
+/* First: OpenSSL has macros with names of this library. */
+#include "base/error.h"
+
 #include <assert.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -15,7 +18,6 @@
 #endif
 
 #include "base/bytes.h"
-#include "base/error.h"
 
 #define EXTENSION_LENGTH 1u
 #define CRYPT_OFFSET     0u
@@ -269,7 +271,7 @@ uint32_t seal_packet(struct seal_key *key, const struct seal_header *header, con
     out[2] = CRYPT_OFFSET;
     out[3] = version_of(key->bytes);
     lh_put_be32(out + SEAL_SPI_OFFSET, header->spi);
-    lh_put_be64(out + 8, (uint64_t)header->kind << SEAL_COUNT_BITS | header->count);
+    lh_put_be64(out + SEAL_KIND_OFFSET, (uint64_t)header->kind << SEAL_COUNT_BITS | header->count);
     seal_encrypt(key, out + SEAL_SPI_OFFSET, out, SEAL_HEADER_BYTES, text, out + SEAL_HEADER_BYTES,
                  out + SEAL_HEADER_BYTES + bytes);
     return bytes + SEAL_BYTES;
@@ -278,9 +280,10 @@ uint32_t seal_packet(struct seal_key *key, const struct seal_header *header, con
 bool seal_read(const uint8_t *packet, uint32_t bytes, uint32_t key_bytes, struct seal_header *header)
 {
     if (bytes <= SEAL_BYTES || packet[0] != SEAL_NEXT_HEADER || packet[1] != EXTENSION_LENGTH ||
-        packet[2] != CRYPT_OFFSET || packet[3] != version_of(key_bytes) || packet[8] >= SEAL_KINDS)
+        packet[2] != CRYPT_OFFSET || packet[3] != version_of(key_bytes) ||
+        packet[SEAL_KIND_OFFSET] >= SEAL_KINDS)
         return false;
-    uint64_t iv = lh_get_be64(packet + 8);
+    uint64_t iv = lh_get_be64(packet + SEAL_KIND_OFFSET);
     header->spi = lh_get_be32(packet + SEAL_SPI_OFFSET);
     header->kind = (enum seal_kind)(iv >> SEAL_COUNT_BITS);
     header->count = iv & ((UINT64_C(1) << SEAL_COUNT_BITS) - 1);

@@ -32,6 +32,7 @@
 #define SEAL_HEADER_BYTES 16u
 #define SEAL_ICV_BYTES    16u
 #define SEAL_SPI_OFFSET   4u
+#define SEAL_KIND_OFFSET  8u
 #define SEAL_BYTES        (SEAL_HEADER_BYTES + SEAL_ICV_BYTES) /* around what is encrypted */
 #define SEAL_SECRET_BYTES 32u
 #define SEAL_NONCE_BYTES  12u

@@ -300,6 +300,37 @@ static void test_control(void **state)
     }
 }
 
+/* Without a socket of its own a channel gets its packets from the shared one, by an inbox. */
+static void test_shared_socket(void **state)
+{
+    (void)state;
+    for (size_t device = 0; device < 2; device++) {
+        struct fabric_endpoint_attr attr = udp_pair_attr();
+        struct udp_pair pair;
+        udp_pair_open_sealed(&pair, devices[device], &attr, 0);
+        struct udp_channel *channel = udp_of(&pair.receiver)->channels[0];
+        struct udp_message *message = udp_pair_bind(&pair, 0, 0, 30 * 4096 + 1);
+        atomic_store(&udp_direct_of(channel)->leave, true);
+        for (uint32_t i = 0; i < 1000 && udp_direct_of(channel) != NULL; i++)
+            udp_pair_poll(&pair);
+        assert_null(udp_direct_of(channel));
+        channel->port->slots_max = 0;
+        channel->port->socket_slots.count = 0; /* none for later, either */
+        path.captures = true;
+        deliver_all(&pair, message);
+        path.captures = false;
+        udp_message_assert_whole(message);
+        assert_nothing_dropped(&pair.receiver);
+        path.packets[0].bytes[30] ^= 1;
+        throw_again(&path.packets[0]);
+        udp_pair_settle(&pair);
+        assert_int_equal(pair.receiver.stats.rx_auth_failures, 1);
+        channel->port->socket_slots.count = 1; /* it is closed with the port */
+        forget_captured();
+        udp_pair_close(&pair);
+    }
+}
+
 /* ---- no number twice --------------------------------------------------------------------------------- */
 
 #define LEDGER_CHANNELS 4u
@@ -900,6 +931,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_delivery),
         cmocka_unit_test(test_control),
+        cmocka_unit_test(test_shared_socket),
         cmocka_unit_test(test_no_number_twice),
         cmocka_unit_test(test_replayed_transfer),
         cmocka_unit_test(test_replays_move_no_address),

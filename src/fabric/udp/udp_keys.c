@@ -36,7 +36,7 @@ static void set_up_rx(struct udp_rx_key *rx, enum seal_kind kind, uint32_t chann
 static void set_up(struct udp_keys *keys, uint32_t channels)
 {
     keys->channels = channels;
-    keys->packets = UDP_KEY_PACKETS;
+    atomic_init(&keys->packets, UDP_KEY_PACKETS);
     keys->packets_max = UDP_KEY_PACKETS_MAX;
     pthread_mutex_init(&keys->lock, NULL);
     set_up_tx(&keys->control, SEAL_CONTROL, 0);
@@ -135,7 +135,8 @@ static bool renew(struct udp_keys *keys, struct udp_tx_key *tx)
 bool udp_keys_may_seal(struct udp_keys *keys, struct udp_tx_key *tx)
 {
     uint32_t epoch = atomic_load_explicit(&keys->tx_epoch, memory_order_acquire);
-    if (tx->key.set && tx->epoch == epoch && tx->count - tx->first < keys->packets)
+    if (tx->key.set && tx->epoch == epoch &&
+        tx->count - tx->first < atomic_load_explicit(&keys->packets, memory_order_relaxed))
         return true;
     return renew(keys, tx);
 }

@@ -61,8 +61,8 @@ struct udp_channel_keys {
 /* An endpoint's. */
 struct udp_keys {
     pthread_mutex_t lock;
-    uint8_t direction; /* of what this side sends: 0, if it connected */
-    uint64_t packets;  /* of a key: UDP_KEY_PACKETS; tests have fewer */
+    uint8_t direction;        /* of what this side sends: 0, if it connected */
+    _Atomic uint64_t packets; /* of a key: UDP_KEY_PACKETS; tests have fewer */
     uint64_t packets_max;
     _Atomic uint32_t tx_epoch;
     _Atomic uint32_t tx_confirmed;        /* the newest that the peer has named, plus 1; 0: none */

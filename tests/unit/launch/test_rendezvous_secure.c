@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -518,6 +519,68 @@ static void test_onesided(void **state)
     lh_close(pair[1]);
 }
 
+/* Of the calls that send packets, one of so many only says that it did; 0: none. */
+static _Atomic uint32_t lose_each, sends;
+
+static bool is_lost(void)
+{
+    uint32_t each = atomic_load(&lose_each);
+    return each != 0 && atomic_fetch_add(&sends, 1) % each == 0;
+}
+
+ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
+{
+    return is_lost() ? 1 : syscall(SYS_sendmsg, fd, message, flags);
+}
+
+int sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags)
+{
+    return is_lost() ? 1 : (int)syscall(SYS_sendmmsg, fd, messages, count, flags);
+}
+
+/* Keys change many times in a transfer over a path that loses packets, in both directions. */
+static void test_epochs(void **state)
+{
+    static uint8_t data[2][1 << 20], got[2][1 << 20];
+    struct lh_attr own;
+    struct lh_listener *listener;
+    struct lh_connection *pair[2];
+    struct lh_request *requests[4];
+    struct lh_result result;
+    char where[32];
+    (void)state;
+    listen_with(&securities[0], &listener, where);
+    attr_of(&own, &securities[0]);
+    own.slots = 16;
+    own.mtu_bytes = 1024;
+    own.channels = 2;
+    connect_both(where, &own, listener, pair);
+    lh_listener_close(listener);
+    atomic_store(&lose_each, 19);
+    for (int i = 0; i < 2; i++) {
+        atomic_store(&keys_of(pair[i])->packets, 60);
+        memset(data[i], 0x33 + i, sizeof data[i]);
+        assert_int_equal(lh_recv(pair[!i], got[i], sizeof got[i], NULL, &requests[i]), 0);
+    }
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(lh_send(pair[i], data[i], sizeof data[i], NULL, &requests[2 + i]), 0);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(lh_wait(requests[i], PATIENCE_NS, &result), 0);
+        assert_int_equal(result.error, 0);
+        lh_request_free(requests[i]);
+    }
+    atomic_store(&lose_each, 0);
+    for (int i = 0; i < 2; i++) {
+        struct lh_stats stats;
+        assert_memory_equal(got[i], data[i], sizeof data[i]);
+        assert_true(atomic_load(&keys_of(pair[i])->tx_epoch) >= 3);
+        assert_int_equal(lh_connection_stats(pair[i], &stats), 0);
+        assert_int_equal(stats.rx_replays, 0);
+    }
+    lh_close(pair[0]);
+    lh_close(pair[1]);
+}
+
 /* Of a device that encrypts nothing, before anyone is asked. */
 static void test_verbs(void **state)
 {
@@ -682,6 +745,7 @@ int main(void)
         cmocka_unit_test(test_encryption),
         cmocka_unit_test(test_older_release),
         cmocka_unit_test(test_onesided),
+        cmocka_unit_test(test_epochs),
         cmocka_unit_test(test_verbs),
         cmocka_unit_test(test_streams),
         cmocka_unit_test(test_strangers),

@@ -145,7 +145,8 @@ LH_API int lh_attach(struct lh_connection *connection, const void *blob, size_t 
 
 /* ---- connecting: over TCP ---------------------------------------------------------------------------- */
 
-/* Listens. where: "HOST:PORT", "[::]:PORT", ":PORT"; port 0: any free one (see lh_listener_port). */
+/* Listens. where: "HOST:PORT", "[::]:PORT", ":PORT"; port 0: any free one (see lh_listener_port).
+ * -LH_EUNSUPPORTED, as lh_connect(): attr->security asks for encryption that the device does not have. */
 LH_API int lh_listen(const char *where, const struct lh_attr *attr, struct lh_listener **listener);
 LH_API uint16_t lh_listener_port(const struct lh_listener *listener);
 /* Accepts the next connection. Waits at most timeout_ns (LH_TIME_NEVER: without limit), and up to 5 s longer

@@ -733,8 +733,8 @@ static bool is_punch(const struct udp_channel *channel, const struct roce_packet
 
 /* The packet is the peer's, and where rx_check() found that it belongs. newest: nothing that came before
  * left later, as far as can be known. */
-static void take_segment(struct udp_channel *channel, const struct segment *segment,
-                         enum rx_verdict verdict, uint8_t *place, bool newest)
+static inline void take_segment(struct udp_channel *channel, const struct segment *segment,
+                                enum rx_verdict verdict, uint8_t *place, bool newest)
 {
     struct udp_rx *rx = &channel->rx;
     const struct roce_packet *packet = &segment->packet;
@@ -757,8 +757,8 @@ static void take_segment(struct udp_channel *channel, const struct segment *segm
     udp_arrivals_add(&rx->arrivals, &arrival);
 }
 
-static enum rx_verdict check_segment(struct udp_channel *channel, const struct segment *segment,
-                                     uint8_t **place)
+static inline enum rx_verdict check_segment(struct udp_channel *channel, const struct segment *segment,
+                                            uint8_t **place)
 {
     enum rx_verdict verdict =
         rx_check(&channel->endpoint->table, &segment->packet, channel->index, segment->generation, place);

@@ -392,8 +392,8 @@ static void end_sealed(struct batch *batch, struct staging *staging, uint32_t se
 /* ---- data packets ------------------------------------------------------------------------------------ */
 
 /* How many of the writes go into one kernel message, where the first has as many bytes. */
-static uint32_t burst_length(const struct udp_channel *channel, const struct fabric_write *writes,
-                             uint32_t count, uint32_t first_bytes)
+static inline uint32_t burst_length(const struct udp_channel *channel, const struct fabric_write *writes,
+                                    uint32_t count, uint32_t first_bytes)
 {
     const uint32_t first = writes[0].bytes; /* the MTU, or a piece of it */
     uint32_t maximum = UDP_GSO_BYTES_MAX / first_bytes;
@@ -410,7 +410,8 @@ static uint32_t burst_length(const struct udp_channel *channel, const struct fab
 }
 
 /* Writes the header of the next packet, which has a number that no other has. */
-static void write_header(struct udp_channel *channel, const struct fabric_write *write, uint8_t *header)
+static inline void write_header(struct udp_channel *channel, const struct fabric_write *write,
+                                uint8_t *header)
 {
     assert(write->bytes <= channel->endpoint->table.attr.mtu_bytes);
     assert(write->generation < channel->endpoint->peer.generations);

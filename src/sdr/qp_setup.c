@@ -419,6 +419,7 @@ int sdr_qp_secure(struct sdr_qp *qp, const uint8_t secret[SDR_SECRET_BYTES], boo
             ops->name);
     memcpy(given.bytes, secret, sizeof given.bytes);
     int error = ops->secure(qp->endpoint, &given);
+    qp->encrypted = error == 0;
     seal_wipe(&given, sizeof given);
     return error;
 }

@@ -636,6 +636,40 @@ static void test_streams(void **state)
     assert_int_equal(lh_engine_destroy(engines[1]), 0);
 }
 
+/* Of two connections between the same engines, one encrypted and one not, neither speaks for the other: the
+ * clear one's packets may be anyone's. */
+static void test_keepalive_apart(void **state)
+{
+    struct lh_engine *engines[2] = {engine_of_loopback(), engine_of_loopback()};
+    struct lh_connection *pairs[3][2];
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        struct lh_security security = securities[0];
+        struct lh_listener *listener;
+        struct lh_attr own;
+        char where[32];
+        security.encryption = i == 1 ? LH_ENCRYPTION_AUTH : LH_ENCRYPTION_FULL;
+        attr_of(&own, &security);
+        own.engine = engines[0];
+        assert_int_equal(lh_listen("127.0.0.1:0", &own, &listener), 0);
+        snprintf(where, sizeof where, "127.0.0.1:%u", lh_listener_port(listener));
+        own.engine = engines[1];
+        connect_both(where, &own, listener, pairs[i]);
+        lh_listener_close(listener);
+    }
+    for (int i = 0; i < 2; i++) {
+        assert_true(pairs[0][i]->qp->keepalive_member.keeps);
+        assert_true(pairs[1][i]->qp->keepalive_member.keeps);
+        assert_false(pairs[2][i]->qp->keepalive_member.keeps);
+    }
+    for (int i = 0; i < 3; i++) {
+        lh_close(pairs[i][0]);
+        lh_close(pairs[i][1]);
+    }
+    assert_int_equal(lh_engine_destroy(engines[0]), 0);
+    assert_int_equal(lh_engine_destroy(engines[1]), 0);
+}
+
 /* Strangers that stay silent, or begin TLS and stop, take all places: a client with the key gets one. */
 static void test_strangers(void **state)
 {
@@ -748,6 +782,7 @@ int main(void)
         cmocka_unit_test(test_epochs),
         cmocka_unit_test(test_verbs),
         cmocka_unit_test(test_streams),
+        cmocka_unit_test(test_keepalive_apart),
         cmocka_unit_test(test_strangers),
         cmocka_unit_test(test_silent_listener),
         cmocka_unit_test(test_silent_client),

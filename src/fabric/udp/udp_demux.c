@@ -325,7 +325,7 @@ static void sort_sealed(const struct reading *reading, const struct udp_part *pa
 static void sort_part(const struct reading *reading, const struct udp_part *part)
 {
     struct roce_packet packet;
-    if (part->data[0] == SEAL_NEXT_HEADER) {
+    if (part->bytes > 0 && part->data[0] == SEAL_NEXT_HEADER) {
         sort_sealed(reading, part);
         return;
     }

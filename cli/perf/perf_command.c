@@ -66,8 +66,11 @@ static void cli_perf_report_titles(const struct cli_perf_order *order, const str
     struct cli_table table = make_table(order);
     lh_format_size(result->agreed.window_bytes, window, sizeof window);
     lh_format_size(result->agreed.slot_bytes, slot, sizeof slot);
-    fprintf(table.out, " fabric %s, reliability %s, link %s\n", result->fabric, scheme_of(order),
+    fprintf(table.out, " fabric %s, reliability %s, link %s", result->fabric, scheme_of(order),
             lh_link_format(&order->attr.link, link, sizeof link));
+    if (order->attr.security)
+        fprintf(table.out, ", encryption %s", cli_encryption_name(&order->attr));
+    fputc('\n', table.out);
     fprintf(table.out,
             " mtu %" PRIu32 ", chunk %" PRIu32 ", channels %" PRIu32 ", window %s, slots %" PRIu32
             " x %s, messages in flight %" PRIu32 ", warm-up %" PRIu32 "\n",

@@ -91,6 +91,7 @@ for encryption in full auth off; do
         --encryption $encryption >"$work/perf.out" 2>"$work/client.err" || fail "perf failed: $encryption"
     ended perf "$pid" 0 60
     grep -q "\"encryption\": \"$encryption\"" "$work/json" || fail "$encryption: $(head -5 "$work/json")"
+    expect_line "$work/perf.out" ", encryption $encryption"
     grep -q '"rx_auth_failures": 0' "$work/json" || fail "$encryption: no count of failures"
 done
 start perf perf --server --once --listen '[::1]:0'

@@ -157,7 +157,7 @@ int cli_connection_secure(struct cli_connection *connection)
     struct lh_security *security = &connection->security;
     const char *given = connection->encryption;
     unsigned count = sizeof encryptions / sizeof *encryptions, found = 0;
-    while (given && found < count && strcmp(encryptions[found], given))
+    while (given && found < count && strcmp(encryptions[found], given) != 0)
         found++;
     if (found == count)
         return cli_misused("--encryption %s: unknown (use full, auth or off)", given);

@@ -304,23 +304,27 @@ bool seal_open(struct seal_key *key, const uint8_t *packet, uint32_t bytes, uint
 #define LABEL_MAX    12u
 #define CONTEXT_MAX  32u
 
+static uint8_t *put_bytes(uint8_t *at, const void *bytes, size_t count)
+{
+    if (count > 0)
+        memcpy(at, bytes, count);
+    return at + count;
+}
+
 bool seal_derive(const uint8_t secret[SEAL_SECRET_BYTES], const char *label, const uint8_t *context,
                  uint32_t context_bytes, uint8_t *out, uint32_t bytes)
 {
     uint8_t info[2 + 1 + sizeof LABEL_PREFIX + LABEL_MAX + 1 + CONTEXT_MAX + 1], block[EVP_MAX_MD_SIZE];
-    const uint8_t label_bytes = (uint8_t)(strlen(LABEL_PREFIX) + strlen(label));
-    uint8_t *at = info;
+    const size_t prefix_bytes = strlen(LABEL_PREFIX), label_bytes = strlen(label);
+    uint8_t *at = info + 3;
     unsigned length = 0;
-    assert(bytes > 0 && bytes <= 32 && strlen(label) <= LABEL_MAX && context_bytes <= CONTEXT_MAX);
-    lh_put_be16(at, (uint16_t)bytes);
-    at[2] = label_bytes;
-    memcpy(at + 3, LABEL_PREFIX, strlen(LABEL_PREFIX));
-    memcpy(at + 3 + strlen(LABEL_PREFIX), label, strlen(label));
-    at += 3 + label_bytes;
+    assert(bytes > 0 && bytes <= 32 && label_bytes <= LABEL_MAX && context_bytes <= CONTEXT_MAX);
+    lh_put_be16(info, (uint16_t)bytes);
+    info[2] = (uint8_t)(prefix_bytes + label_bytes);
+    at = put_bytes(at, LABEL_PREFIX, prefix_bytes);
+    at = put_bytes(at, label, label_bytes);
     *at++ = (uint8_t)context_bytes;
-    if (context_bytes > 0)
-        memcpy(at, context, context_bytes);
-    at += context_bytes;
+    at = put_bytes(at, context, context_bytes);
     *at++ = 1; /* the only block of HKDF-Expand */
     bool derived =
         HMAC(EVP_sha256(), secret, SEAL_SECRET_BYTES, info, (size_t)(at - info), block, &length) != NULL &&

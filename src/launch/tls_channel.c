@@ -249,7 +249,7 @@ int tls_context_create(const struct lh_security *security, struct tls_context **
     int error = key_file_read(security->key_file, &secret);
     if (!error)
         error = tls_context_of(&secret, context);
-    if (!error)
+    if (!error && *context)
         (*context)->encryption = security->encryption;
     key_wipe(&secret);
     return error;

@@ -554,6 +554,7 @@ static void test_epochs(void **state)
     own.slots = 16;
     own.mtu_bytes = 1024;
     own.channels = 2;
+    own.workers = 2;
     connect_both(where, &own, listener, pair);
     lh_listener_close(listener);
     atomic_store(&lose_each, 19);

@@ -664,7 +664,8 @@ int cli_recv(int argc, char **argv)
     };
     cli_connection_options(&options, CLI_RECEIVES);
     int status = cli_options_parse(&usage, argc, argv, &operands);
-    cli_connection_secure(&options);
+    if (status == CLI_PROCEED)
+        status = cli_connection_secure(&options);
     if (status == CLI_PROCEED)
         status = cli_address_parse("--listen", listen_on, CLI_PORT_FILES, true, &address);
     if (status == CLI_PROCEED && jobs && !keep)

@@ -477,7 +477,8 @@ int cli_send(int argc, char **argv)
     };
     cli_connection_options(&options, CLI_CONNECTS);
     int status = cli_options_parse(&usage, argc, argv, &operands);
-    cli_connection_secure(&options);
+    if (status == CLI_PROCEED)
+        status = cli_connection_secure(&options);
     if (status == CLI_PROCEED)
         status = cli_address_parse("HOST[:PORT]", operands.text[1], CLI_PORT_FILES, false, &address);
     if (status != CLI_PROCEED)

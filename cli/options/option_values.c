@@ -140,14 +140,37 @@ void cli_connection_options(struct cli_connection *connection, unsigned roles)
                          "address in use)",
                          &attr->device, .kind = CLI_TEXT});
     lh_security_init(&connection->security);
-    add(next, (struct cli_option){"key-file", "FILE",
-                                  "key of both sides, for the handshake; data is not encrypted (none)",
-                                  &connection->security.key_file, .kind = CLI_TEXT});
+    next = add(next, (struct cli_option){"key-file", "FILE", "key of both sides (none)",
+                                         &connection->security.key_file, .kind = CLI_TEXT});
+    add(next,
+        (struct cli_option){"encryption", "HOW",
+                            "full, auth (of the handshake alone) or off; the same on both sides (full "
+                            "with a key, else off)",
+                            &connection->encryption, .kind = CLI_TEXT});
 }
 
-void cli_connection_secure(struct cli_connection *connection)
+static const char *const encryptions[] = {
+    [LH_ENCRYPTION_FULL] = "full", [LH_ENCRYPTION_AUTH] = "auth", [LH_ENCRYPTION_OFF] = "off"};
+
+int cli_connection_secure(struct cli_connection *connection)
 {
-    connection->attr.security = connection->security.key_file ? &connection->security : NULL;
+    struct lh_security *security = &connection->security;
+    const char *given = connection->encryption;
+    unsigned count = sizeof encryptions / sizeof *encryptions, found = 0;
+    while (given && found < count && strcmp(encryptions[found], given) != 0)
+        found++;
+    if (found == count)
+        return cli_misused("--encryption %s: unknown (use full, auth or off)", given);
+    security->encryption = (enum lh_encryption)found;
+    if (given && !security->key_file && security->encryption != LH_ENCRYPTION_OFF)
+        return cli_misused("--encryption %s: no key (add --key-file FILE)", given);
+    connection->attr.security = security->key_file ? security : NULL;
+    return CLI_PROCEED;
+}
+
+const char *cli_encryption_name(const struct lh_attr *attr)
+{
+    return encryptions[attr->security ? attr->security->encryption : LH_ENCRYPTION_OFF];
 }
 
 /* ---- deadline -------------------------------------------------------------------------------------- */

@@ -23,12 +23,13 @@ enum cli_role {
     CLI_PARTIAL = 4,  /* what it receives may be incomplete: schemes with a deadline, too */
 };
 
-#define CLI_CONNECTION_OPTIONS_MAX 20
+#define CLI_CONNECTION_OPTIONS_MAX 21
 #define CLI_RELIABILITY_HELP_MAX   256
 
 struct cli_connection {
     struct lh_attr attr;
     struct lh_security security; /* of --key-file */
+    const char *encryption;      /* as it was given; NULL: it was not */
     lh_time wait_ns;             /* as of cli_connect() */
     struct cli_option options[CLI_CONNECTION_OPTIONS_MAX];
     char reliability_help[CLI_RELIABILITY_HELP_MAX];
@@ -37,8 +38,12 @@ struct cli_connection {
 
 /* Defaults, and the table of options that change them. The struct must stay where it is. */
 void cli_connection_options(struct cli_connection *connection, unsigned roles);
-/* After parsing: the attributes get the key, if one is given. */
-void cli_connection_secure(struct cli_connection *connection);
+/* After parsing: the attributes get the key, if one is given and to be used. CLI_PROCEED; or CLI_EXIT_USAGE
+ * after reporting what does not fit. */
+int cli_connection_secure(struct cli_connection *connection);
+/* "full", "auth" or "off": what both sides have, for such a connection stands only if the other wants the
+ * same. */
+const char *cli_encryption_name(const struct lh_attr *attr);
 
 /* Help of --reliability: the schemes of the library; partial: those with a deadline, too. Returns out. */
 const char *cli_reliability_help(char out[static CLI_RELIABILITY_HELP_MAX], bool partial);

@@ -66,8 +66,11 @@ static void cli_perf_report_titles(const struct cli_perf_order *order, const str
     struct cli_table table = make_table(order);
     lh_format_size(result->agreed.window_bytes, window, sizeof window);
     lh_format_size(result->agreed.slot_bytes, slot, sizeof slot);
-    fprintf(table.out, " fabric %s, reliability %s, link %s\n", result->fabric, scheme_of(order),
+    fprintf(table.out, " fabric %s, reliability %s, link %s", result->fabric, scheme_of(order),
             lh_link_format(&order->attr.link, link, sizeof link));
+    if (order->attr.security)
+        fprintf(table.out, ", encryption %s", cli_encryption_name(&order->attr));
+    fputc('\n', table.out);
     fprintf(table.out,
             " mtu %" PRIu32 ", chunk %" PRIu32 ", channels %" PRIu32 ", window %s, slots %" PRIu32
             " x %s, messages in flight %" PRIu32 ", warm-up %" PRIu32 "\n",
@@ -208,6 +211,7 @@ static void put_result(struct cli_json *json, const struct cli_perf_order *order
     if (*result->chosen)
         cli_json_text(json, "chosen", result->chosen);
     cli_json_text(json, "fabric", result->fabric);
+    cli_json_text(json, "encryption", cli_encryption_name(&order->attr));
     cli_json_count(json, "size_bytes", result->size_bytes);
     cli_json_count(json, "iterations", result->iterations);
     cli_json_count(json, "in_flight", order->in_flight);
@@ -264,6 +268,8 @@ static int cli_perf_report_json(const struct cli_perf_order *order, const struct
 
 /* UDP 8, BTH 12, RETH 16, immediate 4, iCRC 4. */
 #define ROCE_BYTES 44
+/* The header and ICV of an encrypted packet, which has no iCRC. */
+#define SEALED_EXTRA_BYTES 28
 
 /* The measurement of one size. */
 struct measurement {
@@ -471,7 +477,9 @@ static double wire_bytes(const struct measurement *m)
     bool ipv6 = *lh_peer_name(m->connection) == '[';
     uint64_t mtu_bytes = m->result->agreed.mtu_bytes;
     uint64_t packets = (m->result->size_bytes + mtu_bytes - 1) / mtu_bytes;
-    return (double)m->result->size_bytes + (double)packets * (ROCE_BYTES + (ipv6 ? 40 : 20));
+    const struct lh_security *security = m->order->attr.security;
+    uint32_t extra = security && security->encryption == LH_ENCRYPTION_FULL ? SEALED_EXTRA_BYTES : 0;
+    return (double)m->result->size_bytes + (double)packets * (ROCE_BYTES + extra + (ipv6 ? 40 : 20));
 }
 
 /* The same message on a lossless link: its bits on the wire / the link's rate + a round trip. */
@@ -697,8 +705,9 @@ int cli_perf(int argc, char **argv)
     };
     cli_connection_options(&settings.connection, CLI_RECEIVES | CLI_CONNECTS | CLI_PARTIAL);
     int status = cli_options_parse(&usage, argc, argv, &operands);
+    if (status == CLI_PROCEED)
+        status = cli_connection_secure(&settings.connection);
     if (status != CLI_PROCEED)
         return status;
-    cli_connection_secure(&settings.connection);
     return settings.server ? run_server(&settings, &operands) : run_client(&settings, &operands);
 }

@@ -45,13 +45,22 @@ enum lh_notice {
     LH_NOTICE_REFUSED = 2,
 };
 
+enum lh_encryption {
+    LH_ENCRYPTION_FULL = 0, /* all: the rendezvous, and all packets of data and control messages */
+    /* the rendezvous alone: where the network encrypts (IPsec, MACsec), or the device cannot (verbs) */
+    LH_ENCRYPTION_AUTH = 1,
+    LH_ENCRYPTION_OFF = 2, /* nothing, as without a key: the file is not read */
+};
+
 /* With a key, lh_listen and lh_connect run the rendezvous and the control connection under TLS 1.3: neither
  * side connects to a peer without the key, and what both exchange there (addresses, keys, tokens, reasons) is
- * encrypted. Data packets are not: they are neither encrypted nor authenticated. */
+ * encrypted. So are all packets, in the format of PSP with AES-256-GCM, with keys of this connection alone,
+ * unless `encryption` is another on both sides. If it differs, they do not connect: nothing falls back. */
 struct lh_security {
     size_t struct_bytes; /* set by lh_security_init, so that the struct can grow */
     /* 32 random bytes, as 64 hexadecimal digits or in base64; for this user only (mode 0600) */
     const char *key_file;
+    enum lh_encryption encryption;
 };
 
 /* Zero means the default. Call lh_attr_init() first: it sets the defaults that are not zero. */
@@ -136,7 +145,8 @@ LH_API int lh_attach(struct lh_connection *connection, const void *blob, size_t 
 
 /* ---- connecting: over TCP ---------------------------------------------------------------------------- */
 
-/* Listens. where: "HOST:PORT", "[::]:PORT", ":PORT"; port 0: any free one (see lh_listener_port). */
+/* Listens. where: "HOST:PORT", "[::]:PORT", ":PORT"; port 0: any free one (see lh_listener_port).
+ * -LH_EUNSUPPORTED, as lh_connect(): attr->security asks for encryption that the device does not have. */
 LH_API int lh_listen(const char *where, const struct lh_attr *attr, struct lh_listener **listener);
 LH_API uint16_t lh_listener_port(const struct lh_listener *listener);
 /* Accepts the next connection. Waits at most timeout_ns (LH_TIME_NEVER: without limit), and up to 5 s longer

@@ -154,6 +154,14 @@ int fabric_open(const char *device, uint64_t receive_buffer_bytes, struct fabric
     return error != 0 ? error : ops->open(&attr, fabric);
 }
 
+bool fabric_device_encrypts(const char *device)
+{
+    const struct fabric_ops *ops;
+    const char *address;
+    return device == NULL || pick(device, &ops, &address) != 0 || ops->secure != NULL ||
+           ops->endpoint_create == NULL;
+}
+
 int fabric_device_mtu(const char *device, uint32_t *mtu_bytes)
 {
     struct fabric_attr attr = {0};

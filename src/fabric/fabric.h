@@ -34,7 +34,7 @@
 #include "wire/roce_packet.h"
 
 /* Raised with each change of a struct or of a meaning in this header: lh_fabric_register() compares it. */
-#define FABRIC_INTERFACE_VERSION 8u
+#define FABRIC_INTERFACE_VERSION 9u
 
 #define FABRIC_BATCH_MAX              64u /* writes in one call, arrivals from one poll */
 #define FABRIC_POLL_AGAIN             ((int)FABRIC_BATCH_MAX + 1) /* of a poll: see there */
@@ -80,6 +80,14 @@ struct fabric_slot {
     uint32_t lkey;
     uint8_t generation;
     const _Atomic uint64_t *received; /* one bit a packet; no packet whose bit is 1 is put in place */
+};
+
+#define FABRIC_SECRET_BYTES 32u
+
+/* What both ends of an encrypted connection derive their keys of. */
+struct fabric_secret {
+    uint8_t bytes[FABRIC_SECRET_BYTES];
+    bool connecting; /* this end is the connecting side: the other is not */
 };
 
 /* What the sender must put into its writes to reach a bound slot. */
@@ -150,6 +158,11 @@ struct fabric_ops {
                            struct fabric_endpoint **endpoint);
     void (*endpoint_destroy)(struct fabric_endpoint *endpoint);
     void (*endpoint_info)(struct fabric_endpoint *endpoint, struct qp_info_endpoint *info);
+    /* Before endpoint_connect: all that leaves is encrypted from then on, and nothing else is taken. A packet
+     * that is not the peer's changes no byte, and no counter but rx_auth_failures and rx_replays. The secret
+     * stays the caller's. -LH_EMTU: packets are longer by ROCE_SEALED_EXTRA; -LH_ENOMEM, -LH_ESYSTEM. NULL
+     * ops: the fabric does not encrypt. */
+    int (*secure)(struct fabric_endpoint *endpoint, const struct fabric_secret *secret);
     /* Checks that the peer can be reached from here at this MTU: -LH_EADDR, -LH_EMTU, -LH_EHANDSHAKE. */
     int (*endpoint_connect)(struct fabric_endpoint *endpoint, const struct qp_info_endpoint *peer);
     /* This side is behind NAT: from now on each data channel sends a packet to the peer now and then, even

@@ -793,6 +793,15 @@ uint8_t control_stream_version(const struct control_stream *stream)
     return stream->control->version;
 }
 
+int control_stream_packet_secret(struct control_stream *stream, const struct channel_blobs *blobs,
+                                 uint8_t out[CHANNEL_SECRET_BYTES])
+{
+    pthread_mutex_lock(&stream->control->lock);
+    int error = channel_packet_secret(&stream->control->channel, stream->id, blobs, out);
+    pthread_mutex_unlock(&stream->control->lock);
+    return error;
+}
+
 int control_stream_send(struct control_stream *stream, enum handshake_type type, const void *body,
                         uint32_t bytes)
 {

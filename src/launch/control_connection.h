@@ -80,6 +80,9 @@ struct control_stream *control_stream_open(struct lh_engine *engine, const char 
 /* Of the TCP connection, for questions about its ends. */
 int control_stream_fd(const struct control_stream *stream);
 uint8_t control_stream_version(const struct control_stream *stream);
+/* As channel_packet_secret(). */
+int control_stream_packet_secret(struct control_stream *stream, const struct channel_blobs *blobs,
+                                 uint8_t out[CHANNEL_SECRET_BYTES]);
 /* 0, or -LH_EPEER. */
 int control_stream_send(struct control_stream *stream, enum handshake_type type, const void *body,
                         uint32_t bytes);

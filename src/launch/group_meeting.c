@@ -526,7 +526,7 @@ static int group_address_find(struct group_meeting *meeting, const char *interfa
     if (!error && *interfaces)
         error = chosen_device(interfaces, family, device, size);
     mine.local = group_address_is_loopback(device);
-    mine.mtu_bytes = fd >= 0 ? tcp_path_mtu(fd) : 0;
+    mine.mtu_bytes = fd >= 0 ? tcp_path_mtu(fd, 0) : 0;
     mine.any_mtu = !chose_device;
     if (meeting->rank == 0)
         find_outside(meeting, mine.outside);

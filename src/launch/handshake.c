@@ -58,6 +58,7 @@ int handshake_header_decode(const uint8_t *bytes, struct handshake_header *heade
                                    HANDSHAKE_BUSY,
                                    HANDSHAKE_MORE,
                                    HANDSHAKE_COOKIE,
+                                   HANDSHAKE_COOKIE,
                                    HANDSHAKE_COOKIE}; /* by version */
     uint32_t body_bytes = lh_get_be32(bytes + 8);
     uint16_t stream = lh_get_be16(bytes + 6);
@@ -70,7 +71,8 @@ int handshake_header_decode(const uint8_t *bytes, struct handshake_header *heade
 
 uint32_t handshake_proposal_encode(const struct handshake_proposal *proposal, uint8_t *out)
 {
-    lh_put_be16(out, proposal->any_mtu ? ROCE_PAYLOAD_STEP : 0);
+    out[0] = (uint8_t)proposal->encryption;
+    out[1] = proposal->any_mtu ? ROCE_PAYLOAD_STEP : 0;
     lh_put_be16(out + 2, (uint16_t)proposal->mtu_bytes);
     lh_put_be32(out + 4, proposal->chunk_bytes);
     lh_put_be32(out + 8, proposal->slots);
@@ -125,11 +127,14 @@ int handshake_proposal_decode(const uint8_t *body, uint32_t bytes, struct handsh
 {
     if (bytes < HANDSHAKE_PROPOSAL_MIN || bytes > HANDSHAKE_PROPOSAL_MIN + HANDSHAKE_LINK_TEXT_MAX)
         return lh_fail(LH_EHANDSHAKE, "invalid proposal length %u of the remote side", bytes);
-    uint16_t step = lh_get_be16(body);
+    uint8_t encryption = body[0], step = body[1];
+    if (encryption > HANDSHAKE_ENCRYPTION_FULL)
+        return lh_fail(LH_EHANDSHAKE, "unknown encryption %u proposed by the remote side", encryption);
     if (step != 0 && step != ROCE_PAYLOAD_STEP)
         return lh_fail(LH_EHANDSHAKE, "MTU step %u proposed by the remote side: neither 0 nor %u", step,
                        ROCE_PAYLOAD_STEP);
     struct handshake_proposal read = {
+        .encryption = (enum handshake_encryption)encryption,
         .mtu_bytes = lh_get_be16(body + 2),
         .any_mtu = step != 0,
         .chunk_bytes = lh_get_be32(body + 4),
@@ -158,6 +163,32 @@ static uint32_t smaller(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
+static const char *name_of(enum handshake_encryption encryption)
+{
+    static const char *const names[] = {"off", "auth", "full"};
+    return names[encryption];
+}
+
+int handshake_check_encryption(const struct handshake_proposal *connecting,
+                               const struct handshake_proposal *accepting, bool knows)
+{
+    bool differs = connecting->encryption != accepting->encryption;
+    if (!differs)
+        return 0;
+    bool full = connecting->encryption == HANDSHAKE_ENCRYPTION_FULL ||
+                accepting->encryption == HANDSHAKE_ENCRYPTION_FULL;
+    if (!knows)
+        return !full
+                   ? 0
+                   : lh_fail(LH_EHANDSHAKE,
+                             "encryption differs: one side is of an older release, which does not encrypt "
+                             "data (update it, or use --encryption auth on the other)");
+    return lh_fail(LH_EHANDSHAKE,
+                   "encryption differs: the listener has \"%s\", the client \"%s\" (use the same "
+                   "--encryption on both sides)",
+                   name_of(accepting->encryption), name_of(connecting->encryption));
+}
+
 void handshake_use_powers(struct handshake_proposal *proposal)
 {
     proposal->any_mtu = false;
@@ -172,6 +203,7 @@ struct handshake_proposal handshake_agree(const struct handshake_proposal *conne
     struct handshake_proposal agreed = {
         .mtu_bytes = smaller(connecting->mtu_bytes, accepting->mtu_bytes),
         .any_mtu = connecting->any_mtu && accepting->any_mtu,
+        .encryption = accepting->encryption,
         .chunk_bytes = connecting->chunk_bytes ? connecting->chunk_bytes : accepting->chunk_bytes,
         .slots = smaller(connecting->slots, accepting->slots),
         .channels = smaller(connecting->channels, accepting->channels),

@@ -3,8 +3,8 @@
  * Pure but for its error texts. All integers big-endian. SPDX-License-Identifier: BSD-3-Clause
  *
  * Frame, 12 bytes and a body: magic 4 | version 1 | type 1 | stream 2 | body bytes 4
- *   PROPOSAL  mtu step 2 | mtu 2 | chunk 4 | slots 4 | channels 4 | generations 4 | slot bytes 8 | link
- *             text, the rest
+ *   PROPOSAL  encryption 1 | mtu step 1 | mtu 2 | chunk 4 | slots 4 | channels 4 | generations 4 |
+ *             slot bytes 8 | link text, the rest
  *   BLOB      a QP info blob (qp_info.h)
  *   READY     packets arrive; the accepting side's: the host that the control connection comes from, as text,
  *             so that the other side knows of NAT. Empty: an older side, or not known
@@ -15,6 +15,9 @@
  *   COOKIE    16 bytes. From version 4 on, and never in a stream: a full listener sends it ahead of the
  *             REFUSE of a client whose proposal it has; the client sends it ahead of its first PROPOSAL when
  *             it returns, and keeps its place then (admission.h). One of another key has no effect
+ *
+ * Encryption, from version 6 on, else 0: 0 none, 1 of the rendezvous (TLS), 2 of packets, too. Both sides
+ * have the same, or the accepting side refuses the other.
  *
  * MTU step: 0: the MTU is a power of two, as that of a NIC, or of either side below version 5; 64: it is any
  * multiple of 64, and so may be what both agree on if both say so.
@@ -40,11 +43,12 @@
 
 #define HANDSHAKE_MAGIC           0x4C485231u /* "LHR1" */
 #define HANDSHAKE_VERSION_MIN     1u
-#define HANDSHAKE_VERSION         5u
+#define HANDSHAKE_VERSION         6u
 #define HANDSHAKE_VERSION_BUSY    2u
 #define HANDSHAKE_VERSION_STREAMS 3u
 #define HANDSHAKE_VERSION_COOKIE  4u
 #define HANDSHAKE_VERSION_STEPS   5u
+#define HANDSHAKE_VERSION_ENCRYPT 6u
 #define HANDSHAKE_HEADER_BYTES    12u
 #define HANDSHAKE_TYPE_AT         5u /* in the header */
 #define HANDSHAKE_BODY_MAX        2048u
@@ -74,6 +78,12 @@ enum handshake_type {
     HANDSHAKE_COOKIE = 8, /* version 4 */
 };
 
+enum handshake_encryption {
+    HANDSHAKE_ENCRYPTION_NONE = 0, /* or a version that does not say */
+    HANDSHAKE_ENCRYPTION_AUTH = 1,
+    HANDSHAKE_ENCRYPTION_FULL = 2,
+};
+
 struct handshake_header {
     uint8_t version;
     enum handshake_type type;
@@ -83,6 +93,7 @@ struct handshake_header {
 
 /* What one side can do and wants. */
 struct handshake_proposal {
+    enum handshake_encryption encryption;
     uint32_t mtu_bytes;   /* the largest it can or will use */
     bool any_mtu;         /* any multiple of ROCE_PAYLOAD_STEP, from version 5 on; else a power of two */
     uint32_t chunk_bytes; /* 0: no wish */
@@ -107,6 +118,10 @@ uint64_t handshake_link_bytes(const struct lh_link_spec *link);
 int handshake_link_check(const struct lh_link_spec *link);
 /* -LH_EHANDSHAKE names the field. */
 int handshake_proposal_decode(const uint8_t *body, uint32_t bytes, struct handshake_proposal *proposal);
+/* Whether the sides may meet: -LH_EHANDSHAKE names what each wants, in words that fit both. knows: the other
+ * side's version says it. */
+int handshake_check_encryption(const struct handshake_proposal *connecting,
+                               const struct handshake_proposal *accepting, bool knows);
 /* What an older release or a NIC takes of a proposal: an MTU and a chunk that are powers of two. */
 void handshake_use_powers(struct handshake_proposal *proposal);
 /* What both sides use, from both proposals; the same on both sides. The smaller MTU, slot, channel and

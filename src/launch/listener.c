@@ -38,12 +38,27 @@
 
 #include "base/error.h"
 #include "base/min_max.h"
+#include "device/device_registry.h"
 #include "history/path_file.h"
 #include "launch/rendezvous.h"
 #include "launch/tcp.h"
 #include "launch/tls_channel.h"
 #include "message/attributes.h"
 #include "message/engine.h"
+
+/* ---- security ---------------------------------------------------------------------------------------- */
+
+/* Before a peer is met: it would be refused. */
+static int check_device(const struct lh_attr *attr)
+{
+    const struct lh_security *security = attr->security;
+    if (!security || security->encryption != LH_ENCRYPTION_FULL || fabric_device_encrypts(attr->device))
+        return 0;
+    return lh_fail(LH_EUNSUPPORTED,
+                   "device %s does not encrypt data: use udp:, or --encryption auth where the network "
+                   "encrypts",
+                   attr->device);
+}
 
 /* ---- listen ---------------------------------------------------------------------------------------- */
 
@@ -248,7 +263,8 @@ static void add_stream(struct lh_listener *listener, struct control_stream *stre
         control_stream_refuse(stream, HANDSHAKE_FULL);
         return;
     }
-    rendezvous_accept_stream(&client->handshake, stream, &listener->attr, now);
+    rendezvous_accept_stream(&client->handshake, stream, &listener->attr,
+                             tls_context_encryption(listener->tls), now);
     add_client(listener, client, now);
 }
 
@@ -472,6 +488,8 @@ int lh_listen(const char *where, const struct lh_attr *given, struct lh_listener
         error = keep_attr(listener);
     if (!error)
         error = admission_random(&listener->key, sizeof listener->key);
+    if (!error)
+        error = check_device(&listener->attr);
     if (!error)
         error = tls_context_create(listener->attr.security, &listener->tls);
     listener->attr.security = NULL; /* the caller's */
@@ -725,7 +743,8 @@ static int try_once(struct attempt *attempt, uint8_t version, bool shared, struc
 {
     struct rendezvous r;
     struct control_stream *stream = shared ? open_stream(attempt) : NULL;
-    int error = stream ? rendezvous_connect_stream(&r, stream, &attempt->attr, tcp_now())
+    int error = stream ? rendezvous_connect_stream(&r, stream, &attempt->attr,
+                                                   tls_context_encryption(attempt->tls), tcp_now())
                        : begin_alone(attempt, version, &r);
     if (!error)
         error = drive(attempt, &r);
@@ -774,6 +793,8 @@ int lh_connect(const char *where, const struct lh_attr *given, lh_time timeout_n
     int error = attr_check(given, &attempt.attr);
     if (!error)
         error = engine_settle(&attempt.attr);
+    if (!error)
+        error = check_device(&attempt.attr);
     if (!error)
         error = tls_context_create(attempt.attr.security, &attempt.tls);
     if (!error)

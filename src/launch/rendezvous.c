@@ -143,18 +143,31 @@ static int read_frame(struct rendezvous *r, struct handshake_header *header)
 
 /* The largest MTU that fits. TCP may go another way than the packets of a device that knows its own, which is
  * a power of two; *any: it may be any other. */
-static int path_mtu(int fd, const char *device, uint32_t *fits, bool *any)
+static int path_mtu(int fd, const char *device, bool encrypts, uint32_t *fits, bool *any)
 {
     *fits = 0;
     int error = device ? fabric_device_mtu(device, fits) : 0;
     *any = *fits == 0;
     if (!error && *any)
-        *fits = tcp_path_mtu(fd);
+        *fits = tcp_path_mtu(fd, encrypts ? ROCE_SEALED_EXTRA : 0);
     return error;
 }
 
+static enum handshake_encryption wanted_of(enum lh_encryption encryption)
+{
+    switch (encryption) {
+    case LH_ENCRYPTION_FULL:
+        return HANDSHAKE_ENCRYPTION_FULL;
+    case LH_ENCRYPTION_AUTH:
+        return HANDSHAKE_ENCRYPTION_AUTH;
+    case LH_ENCRYPTION_OFF:
+        break;
+    }
+    return HANDSHAKE_ENCRYPTION_NONE;
+}
+
 /* The first frame of this side. */
-static int make_proposal(int fd, const struct lh_attr *attr, uint8_t version,
+static int make_proposal(int fd, const struct lh_attr *attr, uint8_t version, enum lh_encryption encryption,
                          struct handshake_proposal *mine)
 {
     struct lh_attr complete = *attr;
@@ -162,7 +175,7 @@ static int make_proposal(int fd, const struct lh_attr *attr, uint8_t version,
     bool any;
     int error = handshake_link_check(&attr->link);
     if (!error)
-        error = path_mtu(fd, attr->device, &fits, &any);
+        error = path_mtu(fd, attr->device, encryption == LH_ENCRYPTION_FULL, &fits, &any);
     if (error)
         return error;
     if (fits == 0)
@@ -176,6 +189,7 @@ static int make_proposal(int fd, const struct lh_attr *attr, uint8_t version,
     /* Whole chunks are made of it when the MTU is agreed. */
     uint64_t slot_bytes = attr->slot_bytes ? attr->slot_bytes : ATTR_SLOT_BYTES_DEFAULT;
     *mine = (struct handshake_proposal){
+        .encryption = wanted_of(encryption),
         .mtu_bytes = complete.mtu_bytes,
         .any_mtu = any,
         .chunk_bytes = attr->chunk_bytes,
@@ -193,10 +207,13 @@ static int make_proposal(int fd, const struct lh_attr *attr, uint8_t version,
 static int propose(struct rendezvous *r)
 {
     uint8_t body[HANDSHAKE_BODY_MAX];
-    int error = make_proposal(r->fd, r->attr, r->version, &r->mine);
+    int error = make_proposal(r->fd, r->attr, r->version, r->encryption, &r->mine);
     if (error)
         return error;
-    return send_frame(r, HANDSHAKE_PROPOSAL, body, handshake_proposal_encode(&r->mine, body));
+    struct handshake_proposal sent = r->mine;
+    if (r->version < HANDSHAKE_VERSION_ENCRYPT)
+        sent.encryption = HANDSHAKE_ENCRYPTION_NONE;
+    return send_frame(r, HANDSHAKE_PROPOSAL, body, handshake_proposal_encode(&sent, body));
 }
 
 /* ---- TLS --------------------------------------------------------------------------------------------- */
@@ -278,12 +295,29 @@ static int open_agreed(struct rendezvous *r)
     return lh_open(&own, &r->connection);
 }
 
-static int send_blob(struct rendezvous *r)
+/* Connecting side: the blob stays, for encrypt(). Made again it may be another. */
+static int send_own_blob(struct rendezvous *r)
 {
-    uint8_t blob[HANDSHAKE_BODY_MAX];
-    size_t bytes = sizeof blob;
-    int error = lh_blob(r->connection, blob, &bytes);
-    return error ? error : send_frame(r, HANDSHAKE_BLOB, blob, (uint32_t)bytes);
+    size_t bytes = sizeof r->blob;
+    int error = lh_blob(r->connection, r->blob, &bytes);
+    r->blob_bytes = (uint32_t)bytes;
+    return error ? error : send_frame(r, HANDSHAKE_BLOB, r->blob, r->blob_bytes);
+}
+
+/* Before the connection is attached: with both blobs as they were exchanged. */
+static int encrypt(struct rendezvous *r, const uint8_t *accepting, size_t accepting_bytes,
+                   const uint8_t *connecting, size_t connecting_bytes)
+{
+    uint8_t secret[CHANNEL_SECRET_BYTES];
+    const struct channel_blobs blobs = {connecting, accepting, connecting_bytes, accepting_bytes};
+    if (r->encryption != LH_ENCRYPTION_FULL)
+        return 0;
+    int error = r->stream ? control_stream_packet_secret(r->stream, &blobs, secret)
+                          : channel_packet_secret(&r->channel, 0, &blobs, secret);
+    if (!error)
+        error = connection_encrypt(r->connection, secret, !r->accepting);
+    explicit_bzero(secret, sizeof secret);
+    return error;
 }
 
 /* Of the TCP connection, as the kernel has measured it; 0: not known. */
@@ -314,20 +348,35 @@ static void enter_path(struct rendezvous *r, lh_time now)
 /* Accepting side: opens an endpoint for a queued client. */
 static int open_for_client(struct rendezvous *r, lh_time now)
 {
-    uint8_t address[16];
+    uint8_t address[16], own[HANDSHAKE_BODY_MAX];
+    size_t own_bytes = sizeof own;
     int error = open_agreed(r);
+    if (!error)
+        error = lh_blob(r->connection, own, &own_bytes);
+    if (!error)
+        error = encrypt(r, own, own_bytes, r->blob, r->blob_bytes);
     if (!error) {
         connection_peer_seen_at(r->connection, tcp_peer_address(r->fd, address), address);
         error = lh_attach(r->connection, r->blob, r->blob_bytes);
     }
     if (!error)
-        error = send_blob(r);
+        error = send_frame(r, HANDSHAKE_BLOB, own, (uint32_t)own_bytes);
     if (!error)
         enter_path(r, now);
     return error;
 }
 
 /* ---- frames of the peer ------------------------------------------------------------------------------ */
+
+/* No side does less than it wants, nor more. The accepting side says it first; the other sees the same in its
+ * proposal. */
+static int check_encryption(struct rendezvous *r, const struct handshake_proposal *connecting,
+                            const struct handshake_proposal *accepting)
+{
+    int error = handshake_check_encryption(connecting, accepting, r->version >= HANDSHAKE_VERSION_ENCRYPT);
+    r->keys_differ |= r->accepting && error;
+    return error;
+}
 
 static int on_proposal(struct rendezvous *r, const struct handshake_header *header)
 {
@@ -341,19 +390,26 @@ static int on_proposal(struct rendezvous *r, const struct handshake_header *head
     if (r->accepting) {
         error = propose(r);
         if (!error)
+            error = check_encryption(r, &theirs, &r->mine);
+        if (!error)
             r->agreed = handshake_agree(&theirs, &r->mine);
         return error;
     }
+    error = check_encryption(r, &r->mine, &theirs);
+    if (error)
+        return error;
     r->agreed = handshake_agree(&r->mine, &theirs);
     error = open_agreed(r);
-    return error ? error : send_blob(r);
+    return error ? error : send_own_blob(r);
 }
 
 static int on_blob(struct rendezvous *r, const struct handshake_header *header, lh_time now)
 {
     const uint8_t *body = r->frame + HANDSHAKE_HEADER_BYTES;
     if (!r->accepting) {
-        int error = lh_attach(r->connection, body, header->body_bytes);
+        int error = encrypt(r, body, header->body_bytes, r->blob, r->blob_bytes);
+        if (!error)
+            error = lh_attach(r->connection, body, header->body_bytes);
         if (!error)
             enter_path(r, now);
         return error;
@@ -554,6 +610,7 @@ void rendezvous_accept(struct rendezvous *r, int fd, const struct lh_attr *attr,
                              .channel = {.fd = fd},
                              .accepting = true,
                              .version = HANDSHAKE_VERSION,
+                             .encryption = LH_ENCRYPTION_OFF,
                              .attr = attr,
                              .key = key,
                              .acceptor = acceptor};
@@ -561,11 +618,12 @@ void rendezvous_accept(struct rendezvous *r, int fd, const struct lh_attr *attr,
 
 int rendezvous_accept_secure(struct rendezvous *r, struct tls_context *tls)
 {
+    r->encryption = tls_context_encryption(tls);
     return channel_secure(&r->channel, tls, true);
 }
 
 static void use_stream(struct rendezvous *r, struct control_stream *stream, const struct lh_attr *attr,
-                       bool accepting, lh_time now)
+                       enum lh_encryption encryption, bool accepting, lh_time now)
 {
     *r = (struct rendezvous){
         .fd = control_stream_fd(stream),
@@ -573,15 +631,16 @@ static void use_stream(struct rendezvous *r, struct control_stream *stream, cons
         .stream = stream,
         .accepting = accepting,
         .version = control_stream_version(stream),
+        .encryption = encryption,
         .attr = attr,
         .opened_ns = now,
     };
 }
 
 void rendezvous_accept_stream(struct rendezvous *r, struct control_stream *stream,
-                              const struct lh_attr *attr, lh_time now)
+                              const struct lh_attr *attr, enum lh_encryption encryption, lh_time now)
 {
-    use_stream(r, stream, attr, true, now);
+    use_stream(r, stream, attr, encryption, true, now);
 }
 
 int rendezvous_connect(struct rendezvous *r, int fd, const struct lh_attr *attr, uint8_t version,
@@ -590,6 +649,7 @@ int rendezvous_connect(struct rendezvous *r, int fd, const struct lh_attr *attr,
     *r = (struct rendezvous){.fd = fd,
                              .channel = {.fd = fd},
                              .version = version,
+                             .encryption = tls_context_encryption(tls),
                              .attr = attr,
                              .earlier_cookie = cookie,
                              .where = attr->engine ? where : NULL};
@@ -598,9 +658,9 @@ int rendezvous_connect(struct rendezvous *r, int fd, const struct lh_attr *attr,
 }
 
 int rendezvous_connect_stream(struct rendezvous *r, struct control_stream *stream,
-                              const struct lh_attr *attr, lh_time now)
+                              const struct lh_attr *attr, enum lh_encryption encryption, lh_time now)
 {
-    use_stream(r, stream, attr, false, now);
+    use_stream(r, stream, attr, encryption, false, now);
     r->answer_until_ns = now + patience(r, &attr->link);
     return propose(r);
 }

@@ -37,7 +37,8 @@ struct rendezvous {
     int fd;                            /* where there is a stream: that of its control connection */
     struct channel channel;            /* over the socket; where there is a stream it has none */
     bool greeted;                      /* connecting side: its first frames have left */
-    bool keys_differ;                  /* accepting side, after a failure: of the key of either side */
+    bool keys_differ;                  /* accepting side, after a failure: of the key of either side, or of
+                                        * the encryption that it wants */
     struct control_stream *stream;     /* NULL: the handshake runs over the socket itself */
     struct control_acceptor *acceptor; /* accepting side: takes further streams; or NULL */
     const struct admission_key *key;   /* accepting side: of cookies */
@@ -48,6 +49,7 @@ struct rendezvous {
     const uint8_t *earlier_cookie; /* connecting side: of an earlier try, or NULL */
     const char *where; /* connecting side: further connections to there may be streams; or NULL */
     bool accepting;
+    enum lh_encryption encryption; /* that this side wants: LH_ENCRYPTION_OFF in clear text */
     enum rendezvous_state state;
     uint8_t version;         /* of this side's frames */
     bool older;              /* connecting side, after a failure: the peer knows older versions only */
@@ -65,7 +67,7 @@ struct rendezvous {
     struct handshake_proposal mine, agreed;
     struct lh_connection *connection; /* or NULL */
     uint32_t blob_bytes;
-    uint8_t blob[LH_BLOB_MAX]; /* the peer's */
+    uint8_t blob[LH_BLOB_MAX]; /* the peer's; connecting side: its own */
     uint32_t have;             /* bytes of the frame that is being read */
     uint8_t frame[HANDSHAKE_HEADER_BYTES + HANDSHAKE_BODY_MAX];
 };
@@ -84,9 +86,9 @@ void rendezvous_accept(struct rendezvous *r, int fd, const struct lh_attr *attr,
 /* Behind rendezvous_accept(): all runs under TLS, with that key, which stays the caller's. NULL: no effect.
  * -LH_ENOMEM. */
 int rendezvous_accept_secure(struct rendezvous *r, struct tls_context *tls);
-/* The same with a stream. */
+/* The same with a stream, whose TLS it uses, and what the key is for. */
 void rendezvous_accept_stream(struct rendezvous *r, struct control_stream *stream,
-                              const struct lh_attr *attr, lh_time now);
+                              const struct lh_attr *attr, enum lh_encryption encryption, lh_time now);
 /* Sends the first proposal, of that version, behind the cookie of an earlier try, or NULL; under TLS as soon
  * as that stands. An error as of rendezvous_step(), but the socket is taken. where: as the caller of
  * lh_connect() named the listener. tls: as of rendezvous_accept_secure(). cookie and where stay the
@@ -95,7 +97,7 @@ int rendezvous_connect(struct rendezvous *r, int fd, const struct lh_attr *attr,
                        const uint8_t *cookie, const char *where, struct tls_context *tls);
 /* The same with a stream. In RENDEZVOUS_PROPOSAL a step gives -LH_EPEER when the stream is of no use. */
 int rendezvous_connect_stream(struct rendezvous *r, struct control_stream *stream,
-                              const struct lh_attr *attr, lh_time now);
+                              const struct lh_attr *attr, enum lh_encryption encryption, lh_time now);
 /* From RENDEZVOUS_QUEUED on: what the emulated link of its connection may hold, opened or not. */
 uint64_t rendezvous_link_bytes(const struct rendezvous *r);
 /* Goes on as far as can be without waiting. 1: the connection stands, and is the caller's

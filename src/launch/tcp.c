@@ -482,7 +482,7 @@ static uint32_t segment_mtu(int fd, bool six)
     return bytes > SEGMENT_MTU_MIN ? bytes : SEGMENT_MTU_MIN;
 }
 
-uint32_t tcp_path_mtu(int fd)
+uint32_t tcp_path_mtu(int fd, uint32_t extra_bytes)
 {
     struct sockaddr_storage address;
     if (end_address(fd, false, &address))
@@ -496,5 +496,6 @@ uint32_t tcp_path_mtu(int fd)
     uint32_t overhead = six ? ROCE_WRITE_IMM_OVERHEAD_V6 : ROCE_WRITE_IMM_OVERHEAD_V4;
     const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)&address;
     bool is_ipv6 = six && !IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr);
-    return roce_payload_for((uint32_t)lh_min((uint32_t)mtu, segment_mtu(fd, is_ipv6)), overhead);
+    return roce_payload_for((uint32_t)lh_min((uint32_t)mtu, segment_mtu(fd, is_ipv6)),
+                            overhead + extra_bytes);
 }

@@ -52,8 +52,8 @@ int tcp_peer_name(int fd, char *out, size_t size);
 uint8_t tcp_peer_address(int fd, uint8_t bytes[16]);
 /* "udp:[::1]" for the local address of a connected socket. */
 int tcp_udp_device(int fd, char *out, size_t size);
-/* The largest payload whose packets fit the path of a connected socket; 0 when not even the smallest does.
- */
-uint32_t tcp_path_mtu(int fd);
+/* The largest payload whose packets, longer by so many bytes than clear ones, fit the path of a connected
+ * socket; 0 when not even the smallest does. */
+uint32_t tcp_path_mtu(int fd, uint32_t extra_bytes);
 
 #endif

@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/bytes.h"
 #include "base/min_max.h"
 #include "launch/key_file.h"
 #include "launch/tcp.h"
@@ -34,6 +35,7 @@ static const unsigned char suite[] = {0x13, 0x02};
 
 struct tls_context {
     SSL_CTX *settings;
+    enum lh_encryption encryption;
     struct key_secret secret;
     uint64_t seen[SEEN_MAX]; /* accepting side: randoms of clients, in the slots of their remainders */
 };
@@ -242,11 +244,13 @@ int tls_context_create(const struct lh_security *security, struct tls_context **
 {
     struct key_secret secret;
     *context = NULL;
-    if (!security)
+    if (!security || security->encryption == LH_ENCRYPTION_OFF)
         return 0;
     int error = key_file_read(security->key_file, &secret);
     if (!error)
         error = tls_context_of(&secret, context);
+    if (!error && *context)
+        (*context)->encryption = security->encryption;
     key_wipe(&secret);
     return error;
 }
@@ -258,6 +262,11 @@ void tls_context_free(struct tls_context *context)
     SSL_CTX_free(context->settings);
     key_wipe(&context->secret);
     free(context);
+}
+
+enum lh_encryption tls_context_encryption(const struct tls_context *context)
+{
+    return context ? context->encryption : LH_ENCRYPTION_OFF;
 }
 
 const char *tls_context_identity(const struct tls_context *context)
@@ -609,6 +618,24 @@ int channel_export(const struct channel *channel, const char *label, const void 
         return 0;
     ERR_clear_error();
     return lh_fail(LH_ESYSTEM, "TLS exporter: not available in this system's OpenSSL");
+}
+
+int channel_packet_secret(const struct channel *channel, uint16_t stream, const struct channel_blobs *blobs,
+                          uint8_t out[CHANNEL_SECRET_BYTES])
+{
+    static const char label[] = "EXPORTER-longhaul data v1";
+    uint8_t context[2 + EVP_MAX_MD_SIZE];
+    unsigned length = 0;
+    lh_put_be16(context, stream);
+    EVP_MD_CTX *digest = EVP_MD_CTX_new();
+    bool made = digest && EVP_DigestInit_ex(digest, EVP_sha256(), NULL) &&
+                EVP_DigestUpdate(digest, blobs->connecting, blobs->connecting_bytes) &&
+                EVP_DigestUpdate(digest, blobs->accepting, blobs->accepting_bytes) &&
+                EVP_DigestFinal_ex(digest, context + 2, &length);
+    EVP_MD_CTX_free(digest);
+    if (!made)
+        return lh_fail(LH_ESYSTEM, "SHA-256: not available in this system's OpenSSL");
+    return channel_export(channel, label, context, 2 + length, out, CHANNEL_SECRET_BYTES);
 }
 
 /* ---- end --------------------------------------------------------------------------------------------- */

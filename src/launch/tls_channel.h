@@ -40,6 +40,8 @@ int tls_context_create(const struct lh_security *security, struct tls_context **
 int tls_context_of(const struct key_secret *secret, struct tls_context **context);
 /* NULL is fine. Channels in their handshake must not use it any more; others stay. */
 void tls_context_free(struct tls_context *context);
+/* What it is for: also of packets, or TLS alone. NULL: LH_ENCRYPTION_OFF. */
+enum lh_encryption tls_context_encryption(const struct tls_context *context);
 /* Which key it is; "": clear text (NULL). */
 const char *tls_context_identity(const struct tls_context *context);
 
@@ -79,6 +81,19 @@ bool channel_has_unread(const struct channel *channel);
  * text, or too early. */
 int channel_export(const struct channel *channel, const char *label, const void *context,
                    size_t context_bytes, uint8_t *out, size_t bytes);
+#define CHANNEL_SECRET_BYTES 32u
+
+/* The blobs of both sides of a connection, exactly as they were exchanged. */
+struct channel_blobs {
+    const uint8_t *connecting, *accepting;
+    size_t connecting_bytes, accepting_bytes;
+};
+
+/* The secret of packets of one connection whose handshake this is, or a stream of it: both blobs, with their
+ * random numbers, and the stream's number are in it, so no two connections have the same. Errors as of
+ * channel_export(). */
+int channel_packet_secret(const struct channel *channel, uint16_t stream, const struct channel_blobs *blobs,
+                          uint8_t out[CHANNEL_SECRET_BYTES]);
 /* Nothing is sent any more. Takes what has come, up to a bound: unread bytes would turn the close into a
  * reset, which may discard what was sent last. Closes. */
 void channel_close(struct channel *channel);

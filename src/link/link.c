@@ -104,6 +104,7 @@ struct link_shared {
     uint32_t lane_count;
     struct lh_stats *stats;
     uint32_t ip_udp_bytes;  /* headers below RoCE */
+    uint32_t sealed_bytes;  /* ROCE_SEALED_EXTRA, where packets are encrypted */
     _Atomic bool emulating; /* false: the spec is none */
     /* Guards what follows, and the packets' memory. No call of the inner fabric is made with it held. */
     pthread_mutex_t lock;
@@ -146,8 +147,9 @@ static uint32_t wire_bytes(const struct link_lane *lane, const struct link_share
                            uint32_t payload_bytes)
 {
     uint32_t header_bytes = is_control(lane) ? ROCE_SEND_HEADER_BYTES : ROCE_WRITE_IMM_HEADER_BYTES;
-    return shared->ip_udp_bytes + header_bytes + payload_bytes + roce_pad_bytes(payload_bytes) +
-           ROCE_ICRC_BYTES;
+    uint32_t pad_bytes = shared->sealed_bytes != 0 ? 0 : roce_pad_bytes(payload_bytes);
+    return shared->ip_udp_bytes + header_bytes + payload_bytes + pad_bytes + ROCE_ICRC_BYTES +
+           shared->sealed_bytes;
 }
 
 static void count_dropped(const struct link_lane *lane, struct link_shared *shared, uint32_t bytes)
@@ -619,6 +621,16 @@ static uint64_t side_of(const struct qp_info_endpoint *own, const struct qp_info
     return order > 0 || (order == 0 && own->control_port > peer->control_port);
 }
 
+static int link_secure(struct fabric_endpoint *base, const struct fabric_secret *secret)
+{
+    struct link_shared *shared = &link_endpoint_of(base)->shared;
+    struct fabric_endpoint *wrapped = shared->inner;
+    int error = wrapped->fabric->ops->secure(wrapped, secret);
+    if (error == 0)
+        shared->sealed_bytes = ROCE_SEALED_EXTRA; /* nothing is sent before it is connected */
+    return error;
+}
+
 static int link_endpoint_connect(struct fabric_endpoint *base, const struct qp_info_endpoint *peer)
 {
     struct link_endpoint *endpoint = link_endpoint_of(base);
@@ -802,16 +814,18 @@ int fabric_link_over(struct fabric *inner, const struct lh_link_spec *spec, stru
     struct link_fabric *link = calloc(1, sizeof(*link));
     if (link == NULL)
         return lh_fail(LH_ENOMEM, "no memory for link emulation");
+    const struct fabric_ops *wrapped = inner->ops;
     link->ops = link_ops;
-    link->ops.name = inner->ops->name;
-    link->ops.peer_traits = inner->ops->peer_traits;
-    link->ops.outruns_path = inner->ops->outruns_path;
-    link->ops.local_is_direct = inner->ops->local_is_direct;
-    link->ops.long_control = inner->ops->long_control;
-    if (inner->ops->takes_pieces != NULL)
+    link->ops.name = wrapped->name;
+    link->ops.peer_traits = wrapped->peer_traits;
+    link->ops.outruns_path = wrapped->outruns_path;
+    link->ops.local_is_direct = wrapped->local_is_direct;
+    link->ops.long_control = wrapped->long_control;
+    link->ops.secure = wrapped->secure != NULL ? link_secure : NULL;
+    if (wrapped->takes_pieces != NULL)
         link->ops.takes_pieces = link_takes_pieces;
     /* Nothing to register stays nothing to register. */
-    if (inner->ops->memory_register != NULL) {
+    if (wrapped->memory_register != NULL) {
         link->ops.memory_register = link_memory_register;
         link->ops.memory_deregister = link_memory_deregister;
     }

@@ -123,6 +123,11 @@ static int check_security(const struct lh_attr *attr)
         return lh_fail(LH_EINVAL,
                        "security.struct_bytes %zu: call lh_security_init() first (%zu in this library)",
                        security->struct_bytes, sizeof *security);
+    if (security->encryption < LH_ENCRYPTION_FULL || security->encryption > LH_ENCRYPTION_OFF)
+        return lh_fail(LH_EINVAL, "security.encryption %d: invalid (use LH_ENCRYPTION_FULL, _AUTH or _OFF)",
+                       (int)security->encryption);
+    if (security->encryption == LH_ENCRYPTION_OFF)
+        return 0;
     if (!security->key_file || !*security->key_file)
         return lh_fail(LH_EINVAL, "security.key_file: not set (name a key file, or set security to NULL)");
     return 0;

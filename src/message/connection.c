@@ -128,6 +128,7 @@ static void free_memory(struct lh_connection *c)
     free(c->reliability);
     free(c->congestion);
     free(c->path_memory);
+    explicit_bzero(c->sub_secret, sizeof c->sub_secret);
     coder_destroy(c->coder);
     if (c->counted)
         store_forget(&c->store, own_bytes(c));
@@ -240,6 +241,15 @@ int connection_open_sub(struct lh_connection *parent, struct lh_connection **sub
     if (error)
         return error;
     struct lh_connection *c = *sub;
+    /* Of all that are opened one alone is ever attached, so its keys are used once. */
+    if (parent->encrypted) {
+        error = sdr_qp_secure(c->qp, parent->sub_secret, parent->connecting);
+        if (error) {
+            lh_close(c);
+            return error;
+        }
+    }
+    c->encrypted = parent->encrypted;
     c->rx.placed_first = true; /* a write that is done has placed its bytes */
     connection_peer_seen_at(c, parent->seen_family, parent->seen_address);
     if (parent->punched)
@@ -252,6 +262,16 @@ void connection_peer_seen_at(struct lh_connection *c, uint8_t family, const uint
 {
     c->seen_family = family;
     memcpy(c->seen_address, address, sizeof c->seen_address);
+}
+
+int connection_encrypt(struct lh_connection *c, const uint8_t secret[SDR_SECRET_BYTES], bool connecting)
+{
+    int error = sdr_secret_derive(secret, "lh sub", c->sub_secret);
+    if (!error)
+        error = sdr_qp_secure(c->qp, secret, connecting);
+    c->encrypted = !error;
+    c->connecting = connecting;
+    return error;
 }
 
 void connection_punch(struct lh_connection *c)

@@ -111,7 +111,10 @@ struct lh_connection {
     uint8_t seen_family; /* of the control connection's host; 0: not known */
     uint8_t seen_address[16];
     char peer_name[PEER_NAME_MAX];
-    bool punched;                    /* this side is behind NAT */
+    bool punched;    /* this side is behind NAT */
+    bool encrypted;  /* its packets are; so will be those of its sub-connection, by the next */
+    bool connecting; /* this side connected */
+    uint8_t sub_secret[SDR_SECRET_BYTES];
     uint16_t peer_flags;             /* of its blob */
     char *warning;                   /* WARNING_MAX; the last that was asked for; or NULL */
     struct path_memory *path_memory; /* with attr.path_file; or NULL */
@@ -125,6 +128,8 @@ void connection_peer_seen_at(struct lh_connection *c, uint8_t family, const uint
 /* Opens the sub-connection of an attached connection, which serves its one-sided operations: with the same
  * attributes, on the same engine. Takes no lock. */
 int connection_open_sub(struct lh_connection *parent, struct lh_connection **sub);
+/* Before lh_attach(): data and control packets are encrypted, as of sdr_qp_secure(). */
+int connection_encrypt(struct lh_connection *c, const uint8_t secret[SDR_SECRET_BYTES], bool connecting);
 /* This side is behind NAT. */
 void connection_punch(struct lh_connection *c);
 /* Its control connection has something to report. Any thread. */

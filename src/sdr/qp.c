@@ -417,7 +417,9 @@ void qp_join_keepalive_group(struct sdr_qp *qp)
 {
     const struct qp_peer *peer = &qp->peer;
     uint16_t port = peer->traits.shares_control_port ? peer->control_port : 0;
-    uint8_t key[KEEPALIVE_KEY_BYTES] = {peer->family, (uint8_t)(port >> 8), (uint8_t)port, qp->translated};
+    /* An encrypted QP's peer is not asked for in clear text, where anyone could answer. */
+    uint8_t kind = (uint8_t)(qp->translated | qp->encrypted << 1);
+    uint8_t key[KEEPALIVE_KEY_BYTES] = {peer->family, (uint8_t)(port >> 8), (uint8_t)port, kind};
     memcpy(key + 4, peer->address, sizeof peer->address);
     memcpy(key + 4 + sizeof peer->address, qp->seen_address, sizeof qp->seen_address);
     atomic_store(&qp->keepalive_member.interval_ns, qp->path.keepalive_ns);

@@ -167,6 +167,7 @@ struct sdr_qp {
      * who brings what they wait for, goes first. */
     struct gate lock;
     struct qp_peer peer;
+    bool encrypted;  /* its packets are; set before it is connected */
     bool translated; /* what qp_info_endpoint has of a peer behind NAT; set before it is connected */
     uint8_t seen_address[16];
     uint32_t token;

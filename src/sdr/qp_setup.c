@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
+#include <assert.h>
 #include <string.h>
 #include <time.h>
 
@@ -11,6 +12,7 @@
 #include "base/bitmap.h"
 #include "base/error.h"
 #include "base/prng.h"
+#include "fabric/seal.h"
 #include "link/link.h"
 #include "sdr/qp.h"
 #include "sdr/qp_parts.h"
@@ -398,6 +400,36 @@ int lh_sdr_qp_connect(struct sdr_qp *qp, const void *remote_qp_info)
 int sdr_qp_connect(struct sdr_qp *qp, void *remote_qp_info)
 {
     return lh_sdr_qp_connect(qp, remote_qp_info) ? SDR_ERROR : SDR_SUCCESS;
+}
+
+bool sdr_qp_can_encrypt(const struct sdr_qp *qp)
+{
+    return qp->endpoint->fabric->ops->secure != NULL;
+}
+
+int sdr_qp_secure(struct sdr_qp *qp, const uint8_t secret[SDR_SECRET_BYTES], bool connecting)
+{
+    const struct fabric_ops *ops = qp->endpoint->fabric->ops;
+    struct fabric_secret given = {.connecting = connecting};
+    static_assert(SDR_SECRET_BYTES == FABRIC_SECRET_BYTES, "passed on as it is");
+    if (!sdr_qp_can_encrypt(qp))
+        return lh_fail(
+            LH_EUNSUPPORTED,
+            "%s does not encrypt data: use udp:, or --encryption auth where the network encrypts",
+            ops->name);
+    memcpy(given.bytes, secret, sizeof given.bytes);
+    int error = ops->secure(qp->endpoint, &given);
+    qp->encrypted = error == 0;
+    seal_wipe(&given, sizeof given);
+    return error;
+}
+
+int sdr_secret_derive(const uint8_t secret[SDR_SECRET_BYTES], const char *label,
+                      uint8_t out[SDR_SECRET_BYTES])
+{
+    if (seal_derive(secret, label, NULL, 0, out, SDR_SECRET_BYTES))
+        return 0;
+    return lh_fail(LH_ESYSTEM, "HMAC-SHA-256: not available in this system's libcrypto");
 }
 
 uint64_t sdr_qp_secret(const struct sdr_qp *qp)

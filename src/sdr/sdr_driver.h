@@ -75,6 +75,17 @@ int sdr_recv_close(struct sdr_recv_handle *handle, struct sdr_recv_arrived *arri
 /* Random, new in each incarnation, and never sent. */
 uint64_t sdr_qp_secret(const struct sdr_qp *qp);
 
+#define SDR_SECRET_BYTES 32u
+
+/* Whether the fabric of such a QP encrypts. */
+bool sdr_qp_can_encrypt(const struct sdr_qp *qp);
+/* Once, before lh_sdr_qp_connect(): all packets of both directions are encrypted with keys derived of a
+ * secret that the peer has, too, and that no other QP has. connecting: true on one side, false on the other.
+ * Errors as of fabric_ops.secure (fabric/fabric.h); -LH_EUNSUPPORTED: the fabric does not encrypt. */
+int sdr_qp_secure(struct sdr_qp *qp, const uint8_t secret[SDR_SECRET_BYTES], bool connecting);
+/* Another secret of this one, from which this one does not follow. -LH_ESYSTEM. */
+int sdr_secret_derive(const uint8_t secret[SDR_SECRET_BYTES], const char *label,
+                      uint8_t out[SDR_SECRET_BYTES]);
 /* Before lh_sdr_qp_connect(): the peer's packets may come from this host (16 bytes, of the family of its QP
  * information) instead of its own: there may be NAT on the path. */
 void sdr_qp_peer_seen_at(struct sdr_qp *qp, const uint8_t address[16]);

@@ -104,7 +104,7 @@ void watch_look(struct watch *watch, struct watch_report *report);
 #define KEEPALIVE_LISTS  256u
 #define KEEPALIVE_TOKENS 1024u
 #define KEEPALIVE_KEY_BYTES                                                                                \
-    36u /* family, port, translated; the address of the peer, and where it is seen */
+    36u /* family, port, translated and encrypted; the address of the peer, and where it is seen */
 
 /* A QP that leads to a peer. Zeroed: it is in no table. */
 struct keepalive_member {

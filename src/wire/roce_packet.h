@@ -42,6 +42,9 @@
 #define ROCE_WRITE_IMM_OVERHEAD_V6 (40u + 8u + ROCE_WRITE_IMM_HEADER_BYTES + ROCE_ICRC_BYTES)
 #define ROCE_WRITE_IMM_OVERHEAD_V4 (20u + 8u + ROCE_WRITE_IMM_HEADER_BYTES + ROCE_ICRC_BYTES)
 
+/* Bytes that an encrypted packet is longer (docs/wire.md): header and ICV of 16 each; no iCRC, no pad. */
+#define ROCE_SEALED_EXTRA 28u
+
 /* BTH byte 0: UC opcodes, and the one of a congestion notification to a QP of any type. */
 enum roce_opcode {
     ROCE_UC_SEND_ONLY = 0x24,

@@ -113,4 +113,26 @@ def find(node, name):
 data = json.loads(text)
 sys.exit(not (max(find(data, "path_mtu_lowered")) == 1 and max(find(data, "tx_pieces")) > 1000))
 END
+say "encrypted: packets that fill the path, and a black hole"
+(umask 077 && head -c 32 /dev/urandom | base64 >"$work/key")
+while read -r host mtu; do
+    make_routed_hosts 1500
+    serve perf --server --once --key-file "$work/key"
+    ip netns exec left "$LONGHAUL" perf "$host" --size 1MiB --iterations 20 --rate 400Mbit \
+        --key-file "$work/key" --json "$work/perf.json" >"$work/client.out" 2>"$work/client.err" ||
+        fail "perf ended with $?"
+    expect_line "$work/client.out" "mtu $mtu,"
+    grep -q '"path_mtu_lowered": 0' "$work/perf.json" || fail "packets of $mtu bytes do not pass to $host"
+done <<'END'
+10.77.2.2 1408
+[fd77:2::2] 1344
+END
+make_network
+ip -n middle link set vr mtu 1500
+rm -f "$work/out/file"
+serve recv --output "$work/out" --key-file "$work/key"
+ip netns exec left "$LONGHAUL" send "$work/file" 10.77.2.2 --key-file "$work/key" >"$work/client.out" \
+    2>"$work/client.err" &
+sender=$!
+end_send "$eighths"
 echo "all well"

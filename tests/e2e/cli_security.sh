@@ -1,5 +1,5 @@
-# Keys: who has the same meets, all others learn why not; a host on the path that records, and one that
-# removes TLS.
+# Keys: who has the same, and wants the same to be encrypted, meets; all others learn why not; a host on the
+# path that records, and one that removes TLS.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 . "$(dirname "$0")/lib_cli.sh"
@@ -84,11 +84,49 @@ word|not a key of 32 bytes in hexadecimal or base64 (make one: (umask 077; opens
 absent|No such file or directory (make one:
 END
 
-say "perf: both of its connections have the key"
-start perf perf --server --once --listen '[::1]:0' --key-file "$work/other"
-"$LONGHAUL" perf "$where" --size 64KiB --iterations 3 --key-file "$work/other" >"$work/perf.out" \
-    2>"$work/client.err" || fail "perf failed"
+say "perf: both of its connections have the key, and encrypt what both want"
+for encryption in full auth off; do
+    start perf perf --server --once --listen '[::1]:0' --key-file "$work/other" --encryption $encryption
+    "$LONGHAUL" perf "$where" --size 64KiB --iterations 3 --key-file "$work/other" --json "$work/json" \
+        --encryption $encryption >"$work/perf.out" 2>"$work/client.err" || fail "perf failed: $encryption"
+    ended perf "$pid" 0 60
+    grep -q "\"encryption\": \"$encryption\"" "$work/json" || fail "$encryption: $(head -5 "$work/json")"
+    expect_line "$work/perf.out" ", encryption $encryption"
+    grep -q '"rx_auth_failures": 0' "$work/json" || fail "$encryption: no count of failures"
+done
+start perf perf --server --once --listen '[::1]:0'
+"$LONGHAUL" perf "$where" --size 64KiB --iterations 3 --json "$work/json" >"$work/perf.out" ||
+    fail "perf failed"
 ended perf "$pid" 0 60
+grep -q '"encryption": "off"' "$work/json" || fail "no key: $(head -5 "$work/json")"
+
+say "the sides want different things: both learn it, and which"
+same='use the same --encryption on both sides'
+for pair in 'full auth' 'auth full'; do
+    refused --key-file "$work/key" --encryption "${pair% *}" -- \
+        --key-file "$work/key" --encryption "${pair#* }"
+    words="encryption differs: the listener has \"${pair% *}\", the client \"${pair#* }\""
+    expect_line "$work/send.err" "$words"
+    expect_line "$work/recv.err" "$words"
+done
+same='use the same key file on both sides'
+refused --key-file "$work/key" -- --key-file "$work/key" --encryption off
+refused --key-file "$work/key" --encryption off -- --key-file "$work/key"
+start_recv recv "$work/out" --key-file "$work/key" --encryption auth
+send "$work/file" "$where" --key-file "$work/key" --encryption auth
+[ "$status" -eq 0 ] || fail "auth: send ended with $status"
+ended recv "$pid" 0 60
+cmp "$work/file" "$work/out/file" || fail "auth: another file arrived"
+rm "$work/out/file"
+
+say "a device that does not encrypt is refused before anything is sent, with the remedy"
+for command in "recv --listen [::1]:0" "send $work/file [::1]:9"; do
+    status=0
+    # shellcheck disable=SC2086  # words
+    timeout 60 "$LONGHAUL" $command --key-file "$work/key" --device verbs:none >"$work/one.out" \
+        2>"$work/one.err" || status=$?
+    [ "$status" -ne 0 ] || fail "$command took verbs with a key"
+done
 
 # A host on the path: proxy.py MODE TO FILE. Prints its port, passes one TCP connection on, records what it
 # carries. strip: answers what begins like TLS in clear text itself, as a host does that removes TLS.
@@ -103,7 +141,7 @@ near, _ = listener.accept()
 if mode == "strip":
     record.write(near.recv(4096))
     link = b""
-    near.sendall(b"LHR1" + struct.pack(">BBHI", 5, 1, 0, 28 + len(link)) +
+    near.sendall(b"LHR1" + struct.pack(">BBHI", 6, 1, 0, 28 + len(link)) +
                  struct.pack(">HHIIIIQ", 64, 1408, 0, 64, 1, 4, 4 << 20) + link)
     while data := near.recv(65536):
         record.write(data)
@@ -151,6 +189,32 @@ grep -qa 'longhaul 1 rendezvous' "$work/recorded" || fail "with a key: the proxy
 for text in LHR1 LHC1; do
     ! grep -qa "$text" "$work/recorded" || fail "with a key: $text is on the path"
 done
+
+# recorded OPTION...: a file whose packets, of both sides, are recorded.
+recorded() {
+    rm -f "$work/packets"
+    export LH_TEST_RECORD=$work/packets
+    preload record_udp
+    start_recv recv "$work/out" "$@"
+    send "$work/named-$secret" "$where" "$@"
+    preload_end
+    unset LH_TEST_RECORD
+    [ "$status" -eq 0 ] || fail "recorded: send ended with $status"
+    ended recv "$pid" 0 60
+    cmp "$work/named-$secret" "$work/out/named-$secret" || fail "another file arrived"
+    rm "$work/out/named-$secret"
+    [ "$(wc -c <"$work/packets")" -ge 300000 ] || fail "the packets were not recorded"
+}
+
+say "of a transfer that is encrypted neither the file's name nor a piece of it is on the path"
+secret=tidewater
+yes "a line of $secret" | head -c 300000 >"$work/named-$secret"
+recorded --key-file "$work/key" --encryption auth
+grep -qa "a line of $secret" "$work/packets" || fail "auth: the file is not in the packets"
+grep -qa "named-$secret" "$work/packets" || fail "auth: its name is not in the packets"
+recorded --key-file "$work/key"
+! grep -qa "$secret" "$work/packets" || fail "full: the file or its name is in the packets"
+! grep -qa 'a line' "$work/packets" || fail "full: a piece of the file is in the packets"
 
 say "a host on the path that removes TLS: the sender stops, and has sent nothing in clear text"
 proxy strip 0

@@ -70,14 +70,17 @@ kill "$pid"
 rm "$work/out/file"
 
 say "the sender behind NAT: its packets and its TCP connection come from another address, other ports"
-start recv recv --listen 127.0.0.1:0 --output "$work/out"
-preload nat
-send "$work/file" "$where"
-preload_end
-[ "$status" -eq 0 ] || fail "send ended with $status"
-ended recv "$pid" 0 20
-cmp "$work/file" "$work/out/file" || fail "other bytes arrived"
-rm "$work/out/file"
+(umask 077 && head -c 32 /dev/urandom | base64 >"$work/key")
+for key in "" "$work/key"; do # in clear text, and encrypted
+    start recv recv --listen 127.0.0.1:0 --output "$work/out" ${key:+--key-file "$key"}
+    preload nat
+    send "$work/file" "$where" ${key:+--key-file "$key"}
+    preload_end
+    [ "$status" -eq 0 ] || fail "send ended with $status"
+    ended recv "$pid" 0 20
+    cmp "$work/file" "$work/out/file" || fail "other bytes arrived"
+    rm "$work/out/file"
+done
 
 say "data packets cease to pass: peer-timeout later both sides report it"
 make_file "$work/big" 40000000

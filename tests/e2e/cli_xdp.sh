@@ -35,7 +35,7 @@ serve() {
     rm -f "$work/pipe" "$work/out/file"
     mkfifo "$work/pipe"
     ip netns exec right "$LONGHAUL" recv --device "$1" --listen "$2:0" --output "$work/out" \
-        >"$work/pipe" 2>"$work/recv.err" &
+        "${keys[@]}" >"$work/pipe" 2>"$work/recv.err" &
     pid=$!
     exec {feed}<"$work/pipe"
     read -r -t 30 -u "$feed" line || fail "recv does not listen: $(cat "$work/recv.err")"
@@ -46,7 +46,7 @@ serve() {
 begin_send() {
     local device=$1
     shift
-    ip netns exec left "$LONGHAUL" send "$work/file" "$where" --device "$device" "$@" \
+    ip netns exec left "$LONGHAUL" send "$work/file" "$where" --device "$device" "${keys[@]}" "$@" \
         >"$work/send.out" 2>"$work/send.err" &
     sender=$!
 }
@@ -95,7 +95,9 @@ mount -t sysfs sysfs /sys 2>/dev/null
 mkdir "$work/out"
 chmod 777 "$work" "$work/out"
 make_file "$work/file" 4000000
+(umask 077 && head -c 32 /dev/urandom | base64 >"$work/key")
 packets=$((4000000 / 1408))
+keys=() # options of both sides
 
 make_network
 ip netns exec right timeout 1 "$LONGHAUL" recv --device xdp:vr --listen 10.77.2.2:0 --output "$work/out" \
@@ -133,6 +135,10 @@ all_pairs() {
     transfer xdp:vl/send=udp xdp:vr 4 10.77.2.2
     transfer 'udp:[fd77:1::2]' xdp:vr/fd77:2::2 6 '[fd77:2::2]'
     transfer 'xdp:vl/[fd77:1::2]/send=xdp' 'udp:[fd77:2::2]' 6 '[fd77:2::2]'
+    keys=(--key-file "$work/key") # encrypted
+    transfer xdp:vl/send=xdp xdp:vr 4 10.77.2.2
+    transfer 'udp:[fd77:1::2]' xdp:vr/fd77:2::2 6 '[fd77:2::2]'
+    keys=()
     transfer 'xdp:vl/[fd77:1::2]/send=xdp' xdp:vr/fd77:2::2 6 '[fd77:2::2]'
 }
 

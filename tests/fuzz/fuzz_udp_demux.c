@@ -1,7 +1,7 @@
 /*
- * fuzz_udp_demux.c - any packet from anywhere on a socket that two endpoints share, one of which has a direct
- * socket beside it: what arrives at an endpoint came from its peer, for it, and no other byte of its buffer
- * changes.
+ * fuzz_udp_demux.c - any packet from anywhere on a socket that three endpoints share, one of which has a
+ * direct socket beside it, and one is encrypted: what arrives at an endpoint came from its peer, for it, and
+ * no other byte of its buffer changes. What the encrypted one's peer seals may be anything, too.
  *
  * Input: a sequence of steps, each four bytes and a packet. The bytes say where the packet comes from, and
  * which fields are put right before, or nearly nothing would pass: queue pair, key, place, iCRC.
@@ -21,6 +21,8 @@
 #define PACKET_MAX  400u
 #define PEER_PORT   50000u
 #define GENERATIONS 2u
+#define ENDS        3u
+#define SEALED      2u /* the encrypted one */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -34,11 +36,13 @@ struct end {
 };
 
 static struct fabric *fabric;
-static struct end ends[2];
+static struct end ends[ENDS];
+static struct udp_keys *peer_keys; /* of the encrypted one's peer */
 
 /* Nobody is at the other end; only its address and numbers matter. */
-static void open_end(struct end *end, uint16_t port)
+static void open_end(struct end *end, uint16_t port, bool sealed)
 {
+    struct fabric_secret secret = {.bytes = "of both"};
     const struct fabric_endpoint_attr attr = {
         .channels = 1,
         .generations = GENERATIONS,
@@ -52,6 +56,13 @@ static void open_end(struct end *end, uint16_t port)
     int error = fabric->ops->endpoint_create(fabric, &attr, &end->endpoint);
     assert(error == 0);
     fabric->ops->endpoint_info(end->endpoint, &end->info);
+    if (sealed) {
+        error = fabric->ops->secure(end->endpoint, &secret);
+        assert(error == 0);
+        secret.connecting = true;
+        error = udp_keys_create(NULL, 1, &secret, &peer_keys);
+        assert(error == 0);
+    }
     struct qp_info_endpoint peer = end->info;
     peer.channel_port[0] = port;
     error = fabric->ops->endpoint_connect(end->endpoint, &peer);
@@ -64,13 +75,13 @@ static void open_all(void)
     const struct fabric_attr attr = {.address = "127.0.0.1"};
     int error = fabric_udp_ops.open(&attr, &fabric);
     assert(error == 0);
-    open_end(&ends[0], PEER_PORT);
-    open_end(&ends[1], PEER_PORT + 1);
+    for (uint32_t i = 0; i < ENDS; i++)
+        open_end(&ends[i], (uint16_t)(PEER_PORT + i), i == SEALED);
 }
 
 static void bind_all(void)
 {
-    for (uint32_t i = 0; i < 2; i++) {
+    for (uint32_t i = 0; i < ENDS; i++) {
         struct end *end = &ends[i];
         const struct fabric_slot what = {
             .base = end->buffer, .length_bytes = sizeof end->buffer, .received = end->received};
@@ -116,6 +127,18 @@ static void mend(uint8_t *packet, uint32_t bytes, const struct end *to, uint32_t
     }
 }
 
+/* As the peer would: with its key, for that queue pair. Returns the bytes; the iCRC is left out. */
+static uint32_t seal(uint8_t *packet, uint32_t bytes, uint32_t qpn)
+{
+    uint8_t plain[PACKET_MAX];
+    struct udp_tx_key *tx = &peer_keys->channel[0].tx;
+    if (bytes <= ROCE_ICRC_BYTES || !udp_keys_may_seal(peer_keys, tx))
+        return bytes;
+    memcpy(plain, packet, bytes);
+    const struct seal_text text = {.head = plain, .head_bytes = bytes - ROCE_ICRC_BYTES};
+    return udp_keys_seal(tx, qpn, &text, packet);
+}
+
 /* What arrives was sent by the peer, to this end; all places without a bit are as they were. */
 static void check(struct end *end, bool from_peer)
 {
@@ -134,21 +157,28 @@ static void check(struct end *end, bool from_peer)
 
 static void step(struct input *input)
 {
-    uint8_t packet[PACKET_MAX];
+    uint8_t packet[PACKET_MAX + SEAL_BYTES];
     uint32_t bytes = take32(input) % PACKET_MAX;
-    uint32_t source = take8(input), how = take8(input), to = take8(input) % 2, reader = take8(input) % 2;
+    uint32_t source = take8(input), how = take8(input), to = take8(input) % ENDS,
+             reader = take8(input) % ENDS;
     for (uint32_t i = 0; i < bytes; i++)
         packet[i] = take8(input);
     mend(packet, bytes, &ends[to], how);
+    bool sealed = how & 32;
+    if (sealed)
+        bytes = seal(packet, bytes, ends[to].info.qpn[how >> 7 & 1][0]);
+    if (sealed && how & 64)
+        packet[bytes / 2] ^= 4;
     union udp_address from = ((struct udp_endpoint *)ends[0].endpoint)->peer_address;
-    udp_address_set_port(&from, (uint16_t)(PEER_PORT + source % 3));
+    udp_address_set_port(&from, (uint16_t)(PEER_PORT + source % (ENDS + 1)));
     if (source % 16 == 3)
         from.v4.sin_addr.s_addr ^= htonl(4);
     const struct udp_part part = {
         .from = &from, .data = packet, .bytes = bytes, .place = source >> 4, .marked = source % 5 == 0};
     udp_demux_forward(channel_of(&ends[reader]), &part);
-    for (uint32_t i = 0; i < 2; i++)
-        check(&ends[i], source % 16 != 3 && source % 3 == i);
+    for (uint32_t i = 0; i < ENDS; i++)
+        check(&ends[i], source % 16 != 3 && source % (ENDS + 1) == i &&
+                            (i != SEALED ? !sealed : sealed && (how & 64) == 0));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -159,7 +189,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     bind_all();
     while (input.left >= 8) /* each round takes eight bytes or more */
         step(&input);
-    for (uint32_t i = 0; i < 2; i++)
+    for (uint32_t i = 0; i < ENDS; i++)
         fabric->ops->slot_unbind(ends[i].endpoint, 0);
     return 0;
 }

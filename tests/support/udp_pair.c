@@ -95,6 +95,33 @@ bool udp_pair_open_as(struct udp_pair *pair, const char *sender, const char *rec
     return true;
 }
 
+static void secure_side(struct udp_side *side, bool connecting)
+{
+    struct fabric_secret secret = {.bytes = "a secret of a test", .connecting = connecting};
+    if (side->fabric->ops->secure(side->endpoint, &secret) != 0)
+        fail_msg("%s", lh_last_error());
+}
+
+void udp_pair_open_sealed(struct udp_pair *pair, const char *device,
+                          const struct fabric_endpoint_attr *attr, uint32_t proof)
+{
+    memset(pair, 0, sizeof *pair);
+    pair->attr = *attr;
+    pair->seed = 1;
+    open_fabric(&pair->sender, device);
+    open_fabric(&pair->receiver, device);
+    open_endpoint(&pair->sender, attr);
+    open_endpoint(&pair->receiver, attr);
+    pair->sender.info.translated = proof != 0;
+    pair->sender.info.proof = proof;
+    memcpy(pair->sender.info.seen_address, pair->sender.info.address,
+           sizeof pair->sender.info.seen_address);
+    secure_side(&pair->sender, true);
+    secure_side(&pair->receiver, false);
+    connect_side(&pair->sender, &pair->receiver);
+    connect_side(&pair->receiver, &pair->sender);
+}
+
 void udp_pair_open(struct udp_pair *pair, const char *device, const struct fabric_endpoint_attr *attr)
 {
     assert_true(udp_pair_open_as(pair, device, device, attr, false));

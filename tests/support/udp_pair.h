@@ -55,6 +55,10 @@ void udp_pair_open(struct udp_pair *pair, const char *device, const struct fabri
  * then). */
 bool udp_pair_open_as(struct udp_pair *pair, const char *sender, const char *receiver,
                       const struct fabric_endpoint_attr *attr, bool as_hardware);
+/* udp_pair_open(), encrypted: the sender is the connecting side. proof: the receiver takes it for one behind
+ * NAT, whose punches have that; 0: not. */
+void udp_pair_open_sealed(struct udp_pair *pair, const char *device,
+                          const struct fabric_endpoint_attr *attr, uint32_t proof);
 void udp_pair_close(struct udp_pair *pair);
 /* Endpoints in fabrics that are open, and may have others. Ended by udp_pair_leave(). */
 void udp_pair_join(struct udp_pair *pair, struct fabric *sender, struct fabric *receiver,

@@ -83,7 +83,7 @@ int udp_demux_open(struct udp_fabric *fabric)
         return lh_fail(LH_ENOMEM, "no memory for a fabric");
     }
     fabric->packets.packet_bytes = UDP_INBOX_PACKET_BYTES;
-    fabric->control.packet_bytes = CONTROL_PROBE_MAX;
+    fabric->control.packet_bytes = SEAL_BYTES + ROCE_SEND_HEADER_BYTES + CONTROL_PROBE_MAX;
     pthread_mutex_init(&fabric->lock, NULL);
     return 0;
 }
@@ -160,17 +160,74 @@ static bool control_source_is_peer(const struct udp_endpoint *endpoint, const un
     return endpoint->peer.fabric == QP_INFO_VERBS || udp_address_port(from) == endpoint->peer.control_port;
 }
 
+/* What the peer has encrypted, in this epoch or so, and once. False: it is counted, and that is all. */
+static bool open_control(struct udp_endpoint *endpoint, const struct udp_part *message,
+                         struct fabric_control_arrival *arrival)
+{
+    uint8_t plain[ROCE_SEND_HEADER_BYTES + CONTROL_PROBE_MAX];
+    struct udp_keys *keys = endpoint->keys;
+    struct roce_packet packet;
+    assert(message->bytes <= SEAL_BYTES + sizeof plain);
+    enum udp_opened opened = udp_keys_open(keys, &keys->control_rx, &keys->window, message->data,
+                                           message->bytes, endpoint->base.fabric, plain);
+    if (opened == UDP_REPLAYED)
+        fabric_count(stats_of(endpoint), rx_replays, 1);
+    if (opened == UDP_FORGED)
+        fabric_count(stats_of(endpoint), rx_auth_failures, 1);
+    if (opened == UDP_REPLAYED || opened == UDP_FORGED)
+        return false;
+    if (!udp_sealed_decode(plain, message->bytes - SEAL_BYTES, &packet) ||
+        packet.opcode != ROCE_UC_SEND_ONLY || packet.dest_qpn != endpoint->control_qpn) {
+        fabric_count(stats_of(endpoint), bad_header, 1); /* the peer itself made it */
+        return false;
+    }
+    udp_keys_confirm(keys, plain[UDP_EPOCH_OFFSET]);
+    arrival->bytes = packet.payload_bytes;
+    memcpy(arrival->data, packet.payload, packet.payload_bytes);
+    /* An older one says nothing of where the peer is now. */
+    bool moves = opened == UDP_OPENED_NEWEST && came_by_nat(endpoint, message->from);
+    arrival->source = moves ? udp_address_port(message->from) : 0;
+    return true;
+}
+
 /* There is room, and the endpoint is connected. */
 static void hand_out(struct udp_endpoint *endpoint, struct handout *control, const struct udp_part *message)
 {
+    struct fabric_control_arrival *arrival = &control->arrivals[control->taken];
     if (!control_source_is_peer(endpoint, message->from)) {
         fabric_count(stats_of(endpoint), bad_source, 1);
+    } else if (endpoint->keys != NULL) {
+        if (message->sealed)
+            control->taken += open_control(endpoint, message, arrival);
+        else
+            fabric_count(stats_of(endpoint), rx_auth_failures, 1);
+    } else if (message->sealed) {
+        fabric_count(stats_of(endpoint), bad_header, 1);
+    } else {
+        control->taken++;
+        arrival->bytes = message->bytes;
+        memcpy(arrival->data, message->data, message->bytes);
+        arrival->source = came_by_nat(endpoint, message->from) ? udp_address_port(message->from) : 0;
+    }
+}
+
+/* A control datagram, or one that is still encrypted: to its owner, now or by the inbox. */
+static void pass_control(const struct reading *reading, struct udp_endpoint *owner,
+                         const struct udp_part *message)
+{
+    bool comes_for_it = owner == reading->endpoint && reading->control != NULL;
+    if (comes_for_it && reading->control->taken < reading->control->room) {
+        hand_out(owner, reading->control, message);
         return;
     }
-    struct fabric_control_arrival *arrival = &control->arrivals[control->taken++];
-    arrival->bytes = message->bytes;
-    memcpy(arrival->data, message->data, message->bytes);
-    arrival->source = came_by_nat(endpoint, message->from) ? udp_address_port(message->from) : 0;
+    enum udp_put put = put_control(reading->fabric, owner, message);
+    if (put == UDP_PUT_REFUSED) {
+        fabric_count(stats_of(owner), rx_inbox_overflow, 1);
+        return;
+    }
+    const struct fabric_endpoint_attr *attr = &owner->table.attr;
+    if (!comes_for_it && put == UDP_PUT_FIRST && attr->wake != NULL)
+        attr->wake(attr->wake_context, FABRIC_CONTROL);
 }
 
 /* A datagram for a control QP of this fabric. */
@@ -192,19 +249,7 @@ static void sort_control(const struct reading *reading, struct udp_endpoint *own
     }
     const struct udp_part message = {
         .from = part->from, .data = packet->payload, .bytes = packet->payload_bytes};
-    bool comes_for_it = owner == reading->endpoint && reading->control != NULL;
-    if (comes_for_it && reading->control->taken < reading->control->room) {
-        hand_out(owner, reading->control, &message);
-        return;
-    }
-    enum udp_put put = put_control(reading->fabric, owner, &message);
-    if (put == UDP_PUT_REFUSED) {
-        fabric_count(stats_of(owner), rx_inbox_overflow, 1);
-        return;
-    }
-    const struct fabric_endpoint_attr *attr = &owner->table.attr;
-    if (!comes_for_it && put == UDP_PUT_FIRST && attr->wake != NULL)
-        attr->wake(attr->wake_context, FABRIC_CONTROL);
+    pass_control(reading, owner, &message);
 }
 
 /* Whether the owner of the QP would take a data packet from there, at that socket; counts what is wrong. */
@@ -255,9 +300,35 @@ static void on_notification(const struct udp_endpoint *owner, const struct udp_p
         fabric_count(stats_of(owner), rx_congestion_notifications, 1);
 }
 
+/* Encrypted, as far as can be seen: its owner opens it. Nothing of it is believed but the QPN. */
+static void sort_sealed(const struct reading *reading, const struct udp_part *part)
+{
+    if (part->bytes < SEAL_BYTES + ROCE_SEND_HEADER_BYTES || part->bytes > UDP_INBOX_PACKET_BYTES) {
+        fabric_count(reading->stats, bad_length, 1);
+        return;
+    }
+    const struct udp_qp *qp =
+        qpn_table_find(&reading->fabric->qps, lh_get_be24(part->data + ROCE_QPN_OFFSET));
+    if (qp == NULL || (qp->channel == UDP_QP_CONTROL && reading->at != FRONT)) {
+        fabric_count(reading->stats, bad_qpn, 1);
+    } else if (qp->channel != UDP_QP_CONTROL) {
+        sort_data(reading, qp, part);
+    } else if (part->bytes > reading->fabric->control.packet_bytes) {
+        fabric_count(stats_of(qp->endpoint), bad_length, 1);
+    } else {
+        struct udp_part message = *part;
+        message.sealed = true;
+        pass_control(reading, qp->endpoint, &message);
+    }
+}
+
 static void sort_part(const struct reading *reading, const struct udp_part *part)
 {
     struct roce_packet packet;
+    if (part->bytes > 0 && part->data[0] == SEAL_NEXT_HEADER) {
+        sort_sealed(reading, part);
+        return;
+    }
     enum roce_verdict verdict = roce_decode(part->data, part->bytes, &packet);
     if (verdict == ROCE_BAD_HEADER) {
         fabric_count(reading->stats, bad_header, 1);
@@ -272,6 +343,8 @@ static void sort_part(const struct reading *reading, const struct udp_part *part
         fabric_count(reading->stats, bad_qpn, 1);
     else if (qp->channel == UDP_QP_CONTROL && reading->at != FRONT)
         fabric_count(reading->stats, bad_qpn, 1);
+    else if (qp->endpoint->keys != NULL) /* in clear text */
+        fabric_count(stats_of(qp->endpoint), rx_auth_failures, 1);
     else if (packet.opcode == ROCE_CNP && reading->at == FRONT)
         on_notification(qp->endpoint, part);
     else if (qp->channel == UDP_QP_CONTROL)
@@ -480,7 +553,10 @@ static void hand_out_waiting(struct udp_endpoint *endpoint, struct handout *cont
         if (packet == NULL)
             break;
         hand_out(endpoint, control,
-                 &(struct udp_part){.from = &packet->from, .data = packet->data, .bytes = packet->bytes});
+                 &(struct udp_part){.from = &packet->from,
+                                    .data = packet->data,
+                                    .bytes = packet->bytes,
+                                    .sealed = packet->sealed});
         udp_packet_return(&udp_fabric_of(endpoint)->control, packet);
     }
 }
@@ -492,6 +568,8 @@ int udp_control_poll(struct fabric_endpoint *endpoint, struct fabric_control_arr
     struct udp_fabric *fabric = udp_fabric_of(udp);
     struct handout control = {.arrivals = arrivals, .room = count};
     pthread_mutex_lock(&fabric->lock);
+    if (udp->keys != NULL)
+        udp_keys_forget_old(udp->keys, &fabric->base);
     hand_out_waiting(udp, &control);
     if (control.taken < count)
         read_front(fabric, udp, udp->connected ? &control : NULL);
@@ -513,6 +591,10 @@ void udp_control_proven(struct fabric_endpoint *endpoint, const struct fabric_co
  * For each packet in a message, in this order: header, QPN, rx_check(), iCRC. Then its payload is copied to
  * its place, which was fetched into the caches while the iCRC was computed. So nothing but a valid packet
  * changes a byte of a receive's buffer.
+ *
+ * Of an encrypted endpoint: SPI, length, ICV, and then header and rx_check() of what was in it. It is
+ * decrypted to memory that stays in the caches, and copied from there: to its place directly would leave
+ * bytes of forged packets where no bit is set, and "bounded" delivers buffers with such places.
  */
 
 #define HEADER ROCE_WRITE_IMM_HEADER_BYTES
@@ -649,31 +731,19 @@ static bool is_punch(const struct udp_channel *channel, const struct roce_packet
            packet->immediate == peer->proof;
 }
 
-static void validate_segment(struct udp_channel *channel, struct segment *segment)
+/* The packet is the peer's, and where rx_check() found that it belongs. newest: nothing that came before
+ * left later, as far as can be known. */
+static inline void take_segment(struct udp_channel *channel, const struct segment *segment,
+                                enum rx_verdict verdict, uint8_t *place, bool newest)
 {
     struct udp_rx *rx = &channel->rx;
-    const struct rx_table *table = &channel->endpoint->table;
     const struct roce_packet *packet = &segment->packet;
-    uint8_t *place = NULL;
-    if (!read_segment(channel, segment))
-        return;
-    enum rx_verdict verdict = rx_check(table, packet, channel->index, segment->generation, &place);
-    if (verdict > RX_PIECE || packet->payload_bytes == 0)
-        place = NULL;
-    if (!icrc_holds(channel, segment, place)) {
-        fabric_count(validate_stats_of(channel), bad_icrc, 1);
-        return;
-    }
-    if (is_punch(channel, packet)) {
-        note_source(channel);
-        return;
-    }
-    rx_count(table->attr.stats, verdict);
+    rx_count(channel->endpoint->table.attr.stats, verdict);
     if (verdict == RX_LATE)
         rx->proven++;
     if (verdict > RX_DUPLICATE)
         return;
-    if (channel->endpoint->peer.translated)
+    if (channel->endpoint->peer.translated && newest)
         note_source(channel);
     if (place != NULL)
         lh_copy(place, segment->data + HEADER, packet->payload_bytes);
@@ -687,6 +757,109 @@ static void validate_segment(struct udp_channel *channel, struct segment *segmen
     udp_arrivals_add(&rx->arrivals, &arrival);
 }
 
+static inline enum rx_verdict check_segment(struct udp_channel *channel, const struct segment *segment,
+                                            uint8_t **place)
+{
+    enum rx_verdict verdict =
+        rx_check(&channel->endpoint->table, &segment->packet, channel->index, segment->generation, place);
+    if (verdict > RX_PIECE || segment->packet.payload_bytes == 0)
+        *place = NULL;
+    return verdict;
+}
+
+static void validate_segment(struct udp_channel *channel, struct segment *segment)
+{
+    uint8_t *place = NULL;
+    if (!read_segment(channel, segment))
+        return;
+    enum rx_verdict verdict = check_segment(channel, segment, &place);
+    if (!icrc_holds(channel, segment, place)) {
+        fabric_count(validate_stats_of(channel), bad_icrc, 1);
+        return;
+    }
+    if (is_punch(channel, &segment->packet)) {
+        note_source(channel);
+        return;
+    }
+    take_segment(channel, segment, verdict, place, true);
+}
+
+/* ---- encrypted packets ------------------------------------------------------------------------------- */
+
+/* Names what the socket's filter cut. */
+static void count_cut_sealed(const struct udp_channel *channel, const uint8_t header[HEADER])
+{
+    uint8_t generation;
+    if (header[0] != SEAL_NEXT_HEADER)
+        fabric_count(validate_stats_of(channel), rx_auth_failures, 1);
+    else if (!find_generation(channel, lh_get_be24(header + ROCE_QPN_OFFSET), &generation))
+        fabric_count(validate_stats_of(channel), bad_qpn, 1);
+    else
+        fabric_count(validate_stats_of(channel), bad_length, 1);
+}
+
+/* Opens a packet that says that it is for this channel; plain holds UDP_PACKET_MAX. */
+static enum udp_opened open_segment(struct udp_channel *channel, const struct segment *segment,
+                                    uint8_t *plain, bool *is_punch_key)
+{
+    struct udp_endpoint *endpoint = channel->endpoint;
+    struct udp_channel_keys *own = &endpoint->keys->channel[channel->index];
+    uint32_t bytes = segment->bytes;
+    if (bytes < SEAL_BYTES + HEADER || bytes > SEAL_BYTES + HEADER + endpoint->table.attr.mtu_bytes)
+        return UDP_FORGED;
+    *is_punch_key = segment->data[SEAL_KIND_OFFSET] == SEAL_PUNCH;
+    struct udp_rx_key *rx = *is_punch_key ? &own->punch : &own->data;
+    return udp_keys_open(endpoint->keys, rx, NULL, segment->data, bytes, endpoint->base.fabric, plain);
+}
+
+/* In clear text, for another queue pair, or not what the peer has encrypted: false, and counted. */
+static bool read_sealed(struct udp_channel *channel, const struct segment *segment, uint32_t *qpn,
+                        uint8_t *generation)
+{
+    if (segment->bytes == HEADER) {
+        count_cut_sealed(channel, segment->data);
+        return false;
+    }
+    if (segment->bytes <= SEAL_BYTES || segment->data[0] != SEAL_NEXT_HEADER) {
+        fabric_count(validate_stats_of(channel), rx_auth_failures, 1);
+        return false;
+    }
+    *qpn = lh_get_be24(segment->data + ROCE_QPN_OFFSET);
+    if (find_generation(channel, *qpn, generation))
+        return true;
+    forward(channel, segment);
+    return false;
+}
+
+static void validate_sealed(struct udp_channel *channel, struct segment *segment)
+{
+    uint8_t plain[UDP_PACKET_MAX], *place = NULL;
+    uint32_t qpn;
+    bool punch_key = false;
+    if (!read_sealed(channel, segment, &qpn, &segment->generation))
+        return;
+    enum udp_opened opened = open_segment(channel, segment, plain, &punch_key);
+    if (opened == UDP_FORGED) {
+        fabric_count(validate_stats_of(channel), rx_auth_failures, 1);
+        return;
+    }
+    segment->data = plain;
+    segment->bytes -= SEAL_BYTES;
+    if (!udp_sealed_decode(plain, segment->bytes, &segment->packet) || segment->packet.dest_qpn != qpn ||
+        segment->packet.opcode != ROCE_UC_WRITE_ONLY_IMM) {
+        fabric_count(validate_stats_of(channel), bad_header, 1); /* the peer itself made it */
+        return;
+    }
+    bool newest = opened == UDP_OPENED_NEWEST;
+    if (punch_key) {
+        if (newest && is_punch(channel, &segment->packet))
+            note_source(channel);
+        return;
+    }
+    enum rx_verdict verdict = check_segment(channel, segment, &place);
+    take_segment(channel, segment, verdict, place, newest);
+}
+
 void udp_take_message(struct udp_channel *channel, const uint8_t *data, const struct udp_received *message)
 {
     uint32_t index = message->first;
@@ -698,6 +871,9 @@ void udp_take_message(struct udp_channel *channel, const uint8_t *data, const st
             .bytes = left < message->segment_bytes ? left : message->segment_bytes,
             .index = index++,
         };
-        validate_segment(channel, &segment);
+        if (channel->endpoint->keys != NULL)
+            validate_sealed(channel, &segment);
+        else
+            validate_segment(channel, &segment);
     }
 }

@@ -167,6 +167,28 @@ static int make_secrets(struct udp_endpoint *endpoint)
     return error;
 }
 
+static int udp_secure(struct fabric_endpoint *base, const struct fabric_secret *secret)
+{
+    struct udp_endpoint *endpoint = udp_endpoint_of(base);
+    const struct udp_fabric *fabric = udp_fabric_of(endpoint);
+    const struct fabric_endpoint_attr *attr = &endpoint->table.attr;
+    struct udp_keys *keys;
+    assert(!endpoint->connected && endpoint->keys == NULL);
+    if (fabric->bypass != NULL && attr->mtu_bytes + ROCE_SEALED_EXTRA > fabric->bypass->payload_max)
+        return lh_fail(LH_EMTU,
+                       "MTU %u: encrypted packets exceed a frame of the AF_XDP socket (use --mtu %u, or "
+                       "udp:ADDRESS)",
+                       attr->mtu_bytes, fabric->bypass->payload_max - ROCE_PAYLOAD_STEP);
+    int error = udp_keys_create(attr->store, attr->channels, secret, &keys);
+    if (error != 0)
+        return error;
+    /* Another endpoint's control_poll may look at this one at any time. */
+    pthread_mutex_lock(&udp_fabric_of(endpoint)->lock);
+    endpoint->keys = keys;
+    pthread_mutex_unlock(&udp_fabric_of(endpoint)->lock);
+    return 0;
+}
+
 static void count_endpoint(struct udp_fabric *fabric)
 {
     pthread_mutex_lock(&fabric->lock);
@@ -234,6 +256,7 @@ static void udp_endpoint_destroy(struct fabric_endpoint *endpoint)
     fabric->endpoints--;
     pthread_mutex_unlock(&fabric->lock);
     struct store *store = udp->table.attr.store;
+    udp_keys_free(store, udp->keys);
     store_give(store, udp->table.slots, slots_bytes(udp));
     store_give(store, atomic_load(&udp->table.partials), rx_partials_bytes(&udp->table));
     store_give(store, udp, endpoint_bytes(&udp->table.attr));
@@ -451,6 +474,7 @@ const struct fabric_ops fabric_udp_ops = {
     .endpoint_create = udp_endpoint_create,
     .endpoint_destroy = udp_endpoint_destroy,
     .endpoint_info = udp_endpoint_info,
+    .secure = udp_secure,
     .endpoint_connect = udp_endpoint_connect,
     .peer_traits = endpoint_peer_traits,
     .outruns_path = true,

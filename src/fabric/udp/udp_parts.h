@@ -52,6 +52,17 @@ static inline bool udp_source_is_peer(const struct udp_endpoint *endpoint, uint3
             udp_address_port(from) == endpoint->channels[channel]->peer_port);
 }
 
+/* In the BTH of an encrypted control packet: the lowest byte of the newest epoch that its sender has
+ * received. In clear packets this is FECN and BECN. */
+#define UDP_EPOCH_OFFSET 4u
+
+/* Reads what was in a sealed packet: it has a header and a payload, neither pad nor iCRC. */
+static inline bool udp_sealed_decode(const uint8_t *plain, uint32_t bytes, struct roce_packet *packet)
+{
+    const uint32_t pad = (plain[1] >> 4) & 3u;
+    return bytes >= ROCE_BTH_BYTES && roce_decode(plain, bytes + pad + ROCE_ICRC_BYTES, packet) == ROCE_OK;
+}
+
 /* ---- validate -------------------------------------------------------------------------------------- */
 
 /* Validates the packets of a received message. */

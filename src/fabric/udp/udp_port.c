@@ -123,6 +123,7 @@ static int attach_filter(const struct udp_channel *channel, const struct udp_dir
         .address = endpoint->peer_address,
         .translated = endpoint->peer.translated,
         .seen_address = endpoint->seen_address,
+        .sealed = endpoint->keys != NULL,
         .mtu_bytes = attr->mtu_bytes,
         .generations = attr->generations,
     };
@@ -224,6 +225,10 @@ static int check_translation(const struct qp_info_endpoint *peer)
 
 static int check_identity(const struct udp_endpoint *endpoint, const struct qp_info_endpoint *peer)
 {
+    if (endpoint->keys != NULL && peer->fabric == QP_INFO_VERBS)
+        return lh_fail(LH_EHANDSHAKE,
+                       "the peer is RoCE hardware, which does not encrypt data: use udp: there, or "
+                       "--encryption auth on both sides where the network encrypts");
     bool ipv4 = udp_address_is_ipv4(&udp_fabric_of(endpoint)->local);
     if (peer->fabric != QP_INFO_UDP && peer->fabric != QP_INFO_VERBS)
         return lh_fail(LH_EHANDSHAKE,
@@ -271,6 +276,7 @@ static int check_mtu(const struct udp_endpoint *endpoint, const union udp_addres
         return error;
     uint32_t overhead =
         udp_address_is_ipv4(&fabric->local) ? ROCE_WRITE_IMM_OVERHEAD_V4 : ROCE_WRITE_IMM_OVERHEAD_V6;
+    overhead += endpoint->keys != NULL ? ROCE_SEALED_EXTRA : 0;
     if (mtu_bytes + overhead <= path_bytes)
         return 0;
     uint32_t fits = roce_payload_for(path_bytes, overhead);

@@ -116,6 +116,7 @@ enum udp_put udp_inbox_put(struct udp_packet_pool *pool, struct udp_inbox *inbox
     packet->bytes = part->bytes;
     packet->place = part->place;
     packet->marked = part->marked;
+    packet->sealed = part->sealed;
     memcpy(packet->data, part->data, part->bytes);
     atomic_fetch_add_explicit(&inbox->waiting, 1, memory_order_relaxed);
     return push(&inbox->fresh, packet) ? UDP_PUT_FIRST : UDP_PUT_MORE;

@@ -21,18 +21,20 @@
 #include <longhaul/types.h>
 
 #include "fabric/fabric.h"
+#include "fabric/seal.h"
 #include "fabric/udp/udp_address.h"
 #include "wire/roce_packet.h"
 
 #define UDP_POOL_PACKETS       4096u /* of data or control about 36 MiB, taken as they are needed */
 #define UDP_INBOX_SHARE        4u    /* an inbox holds at most a quarter of what is free */
-#define UDP_INBOX_PACKET_BYTES (ROCE_WRITE_IMM_HEADER_BYTES + ROCE_PAYLOAD_MAX + ROCE_ICRC_BYTES)
+#define UDP_INBOX_PACKET_BYTES (SEAL_BYTES + ROCE_WRITE_IMM_HEADER_BYTES + ROCE_PAYLOAD_MAX)
 
 struct udp_packet {
     struct udp_packet *next;
     union udp_address from;
     uint32_t bytes;
     uint32_t place; /* in the message of the kernel: 0, 1, 2 … */
+    bool sealed;    /* a control datagram that is still encrypted */
     bool marked;    /* congestion experienced */
     uint8_t data[]; /* as many bytes as the pool's packets have */
 };
@@ -68,6 +70,7 @@ struct udp_part {
     uint32_t bytes; /* at most packet_bytes of the pool to go into an inbox */
     uint32_t place;
     bool marked;
+    bool sealed; /* of control datagrams */
 };
 
 enum udp_put {

@@ -204,8 +204,11 @@ static uint32_t poll_inbox(struct udp_channel *channel)
         struct udp_packet *packet = udp_inbox_take(&channel->inbox);
         if (packet == NULL)
             break;
-        const struct udp_part part = {&packet->from, packet->data, packet->bytes, packet->place,
-                                      packet->marked};
+        const struct udp_part part = {.from = &packet->from,
+                                      .data = packet->data,
+                                      .bytes = packet->bytes,
+                                      .place = packet->place,
+                                      .marked = packet->marked};
         take_part(channel, &part);
         udp_packet_return(&udp_fabric_of(channel->endpoint)->packets, packet);
     }
@@ -251,8 +254,11 @@ static int poll_bypass(struct udp_channel *channel)
         channel->rx.bypass_empty = 0;
     }
     for (int i = 0; i < count; i++) {
-        const struct udp_part part = {&packets[i].from, packets[i].data, packets[i].bytes, packets[i].ip_id,
-                                      packets[i].marked};
+        const struct udp_part part = {.from = &packets[i].from,
+                                      .data = packets[i].data,
+                                      .bytes = packets[i].bytes,
+                                      .place = packets[i].ip_id,
+                                      .marked = packets[i].marked};
         if (is_for_channel(channel, &packets[i]))
             take_part(channel, &part);
         else

@@ -18,6 +18,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "fabric/fabric.h"
+#include "fabric/seal.h"
 #include "fabric/udp/udp_address.h"
 #include "wire/qp_info.h"
 #include "wire/roce_packet.h"
@@ -36,6 +37,8 @@
 
 #define CUT_BYTES (UDP_HEADER + ROCE_WRITE_IMM_HEADER_BYTES)
 #define EMPTY     (UDP_HEADER + ROCE_WRITE_IMM_HEADER_BYTES + ROCE_ICRC_BYTES)
+/* The SPI of a sealed packet ends in the QPN, where a BTH has it; its length is checked when it is opened. */
+#define EMPTY_SEALED (UDP_HEADER + SEAL_BYTES + ROCE_WRITE_IMM_HEADER_BYTES)
 
 /* A jump to the end of the program, where packets are cut; its distance is known last. */
 #define TO_CUT 255u
@@ -134,16 +137,19 @@ static void resolve_cuts(const struct program *program, uint32_t end)
 uint16_t udp_filter_make(const struct udp_filter_peer *peer, struct sock_filter steps[UDP_FILTER_STEPS_MAX])
 {
     struct program program = {steps, 0, UDP_FILTER_STEPS_MAX};
+    static_assert(SEAL_SPI_OFFSET == ROCE_QPN_OFFSET - 1, "AT_QPN is that of both kinds of packets");
     if (peer != NULL) {
+        const uint32_t minimum = peer->sealed ? EMPTY_SEALED : EMPTY;
         add(&program, load_length, 0, 0, 0);
-        add(&program, BPF_JMP | BPF_JGE | BPF_K, EMPTY, 0, TO_CUT); /* or loading would drop it */
+        add(&program, BPF_JMP | BPF_JGE | BPF_K, minimum, 0, TO_CUT); /* or loading would drop it */
         if (peer->translated)
             require_either(&program, &peer->address, &peer->seen_address);
         else
             require_source(&program, &peer->address);
-        require(&program, load_byte, AT_OPCODE, ROCE_UC_WRITE_ONLY_IMM);
+        require(&program, load_byte, AT_OPCODE, peer->sealed ? SEAL_NEXT_HEADER : ROCE_UC_WRITE_ONLY_IMM);
         require_qpn(&program, peer);
-        require_length(&program, peer->mtu_bytes);
+        if (!peer->sealed)
+            require_length(&program, peer->mtu_bytes);
         add(&program, BPF_RET | BPF_K, UINT32_MAX, 0, 0);
     }
     resolve_cuts(&program, program.count);

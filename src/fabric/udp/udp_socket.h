@@ -87,6 +87,7 @@ struct udp_filter_peer {
     union udp_address address; /* with the port that they come from */
     bool translated;           /* they may as well come from any port of the next */
     union udp_address seen_address;
+    bool sealed; /* they are encrypted: no others pass */
     uint32_t mtu_bytes;
     uint32_t generations;
     uint32_t qpn[QP_INFO_GENERATIONS_MAX]; /* ours, one a generation */

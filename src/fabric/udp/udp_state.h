@@ -24,6 +24,7 @@
 #include "fabric/fabric.h"
 #include "fabric/rx_check.h"
 #include "fabric/udp/udp_bypass.h"
+#include "fabric/udp/udp_keys.h"
 #include "fabric/udp/udp_queues.h"
 #include "fabric/udp/udp_socket.h"
 
@@ -31,7 +32,7 @@
 #define UDP_GSO_BYTES_MAX 65000u
 /* Before a packet in tx memory: pad (at most 3) and iCRC of the one before it, right aligned. */
 #define UDP_TRAILER_ROOM 8u
-#define UDP_PACKET_MAX   (ROCE_WRITE_IMM_HEADER_BYTES + ROCE_PAYLOAD_MAX + ROCE_ICRC_BYTES)
+#define UDP_PACKET_MAX   (SEAL_BYTES + ROCE_WRITE_IMM_HEADER_BYTES + ROCE_PAYLOAD_MAX)
 #define UDP_MESSAGE_MAX  65535u /* no UDP datagram is longer, joined ones neither */
 /* Packets with immediate that one message can hold at most (each of them empty). */
 #define UDP_ARRIVALS_MAX (UDP_MESSAGE_MAX / (ROCE_WRITE_IMM_HEADER_BYTES + ROCE_ICRC_BYTES))
@@ -127,7 +128,8 @@ struct udp_peer {
 struct udp_endpoint {
     struct fabric_endpoint base;
     struct rx_table table;
-    uint32_t open_count; /* slots */
+    struct udp_keys *keys; /* set under the lock, before it is connected; NULL: all is in clear text */
+    uint32_t open_count;   /* slots */
     uint32_t control_qpn;
     bool connected;
     struct udp_peer peer;

@@ -23,8 +23,8 @@ static lh_time punch_now(void)
     return (lh_time)time.tv_sec * LH_NS_PER_S + (lh_time)time.tv_nsec;
 }
 
-/* Reads of the channel only what stays as it was connected: its thread may be sending. The shared socket has
- * the port of all others. */
+/* Reads of the channel only what stays as it was connected: its thread may be sending. So a punch is sealed
+ * with a key of its own. The shared socket has the port of all others. */
 static void punch_channel(const struct udp_channel *channel)
 {
     const struct udp_endpoint *endpoint = channel->endpoint;
@@ -36,12 +36,21 @@ static void punch_channel(const struct udp_channel *channel)
         .immediate = endpoint->punch_proof,
     };
     size_t header = roce_encode_header(&packet, bytes);
-    uint32_t state = icrc_add_header(icrc_begin(flow, sizeof bytes, 0, true), bytes, header);
-    icrc_store(state, bytes + header);
+    uint8_t sealed[SEAL_BYTES + ROCE_WRITE_IMM_HEADER_BYTES];
+    const void *datagram = bytes;
+    size_t length = PUNCH_BYTES;
+    if (endpoint->keys != NULL) {
+        const struct seal_text text = {.head = bytes, .head_bytes = (uint32_t)header};
+        length = udp_keys_seal(&endpoint->keys->punch, packet.dest_qpn, &text, sealed);
+        datagram = sealed;
+    } else {
+        uint32_t state = icrc_add_header(icrc_begin(flow, PUNCH_BYTES, 0, true), bytes, header);
+        icrc_store(state, bytes + header);
+    }
     union udp_address to = endpoint->peer_address;
     udp_address_set_port(&to, flow->destination_port);
     ssize_t sent =
-        sendto(channel->port->shared.fd, bytes, sizeof bytes, MSG_DONTWAIT, &to.any, udp_address_size(&to));
+        sendto(channel->port->shared.fd, datagram, length, MSG_DONTWAIT, &to.any, udp_address_size(&to));
     (void)sent; /* as lost as any packet may be */
 }
 
@@ -55,6 +64,8 @@ static void udp_punch_due(struct udp_endpoint *endpoint)
     if (endpoint->punch_span > PUNCH_LAST_NS)
         endpoint->punch_span = PUNCH_LAST_NS;
     endpoint->punch_at = now + endpoint->punch_span;
+    if (endpoint->keys != NULL && !udp_keys_may_seal(endpoint->keys, &endpoint->keys->punch))
+        return;
     for (uint32_t i = 0; i < endpoint->table.attr.channels; i++)
         punch_channel(endpoint->channels[i]);
 }
@@ -314,14 +325,78 @@ static int send_laid_out(const struct sending *sending, struct batch *batch, uin
     return (int)packets;
 }
 
+/* ---- encrypted packets ------------------------------------------------------------------------------- */
+
+/*
+ * A packet is encrypted from the user's memory to here, behind the one before it; so a message is one piece.
+ * What is not sent is encrypted again, with another number: this memory is the caller's stack.
+ */
+
+#define STAGING_BYTES 65536u
+
+static_assert(STAGING_BYTES >= UDP_GSO_BYTES_MAX, "a whole message");
+
+struct staging {
+    uint32_t used;
+    uint32_t message; /* where the message begins */
+    uint8_t bytes[STAGING_BYTES];
+};
+
+static uint32_t sealed_bytes(uint32_t header_bytes, uint32_t payload_bytes)
+{
+    return SEAL_BYTES + header_bytes + payload_bytes;
+}
+
+static bool has_space(const struct staging *staging, uint32_t packets, uint32_t packet_bytes)
+{
+    return packets * packet_bytes <= STAGING_BYTES - staging->used;
+}
+
+static void begin_sealed(struct batch *batch, struct staging *staging)
+{
+    begin_message(batch);
+    staging->message = staging->used;
+}
+
+static void add_sealed(struct batch *batch, struct staging *staging, struct udp_tx_key *key, uint32_t qpn,
+                       const struct seal_text *text)
+{
+    uint32_t bytes = udp_keys_seal(key, qpn, text, staging->bytes + staging->used);
+    staging->used += bytes;
+    batch->packets++;
+    batch->message_packets[batch->messages]++;
+    batch->message_wire_bytes[batch->messages] += bytes + UDP_HEADER_BYTES + (batch->ipv4 ? 20u : 40u);
+}
+
+/* Of as many bytes to a segment. corrupt_bit: of the link emulation, which flips that bit of a lone packet;
+ * or 0. */
+static void end_sealed(struct batch *batch, struct staging *staging, uint32_t segment_bytes, bool ecn,
+                       uint32_t corrupt_bit)
+{
+    struct msghdr *header = &batch->message[batch->messages].msg_hdr;
+    uint8_t *first = staging->bytes + staging->message;
+    const uint32_t bytes = staging->used - staging->message;
+    bool several = batch->message_packets[batch->messages] > 1;
+    if (corrupt_bit != 0) {
+        uint32_t bit = (corrupt_bit - 1) % (8 * bytes);
+        first[bit / 8] ^= (uint8_t)(1u << (bit % 8));
+    }
+    batch->message_segment_bytes[batch->messages] = segment_bytes;
+    add_piece(batch, first, bytes);
+    header->msg_iovlen = 1;
+    set_control(header, batch->control[batch->messages], several ? (uint16_t)segment_bytes : 0, ecn,
+                batch->ipv4);
+    batch->messages++;
+}
+
 /* ---- data packets ------------------------------------------------------------------------------------ */
 
-/* How many of the writes go into one kernel message. */
-static uint32_t burst_length(const struct udp_channel *channel, const struct fabric_write *writes,
-                             uint32_t count)
+/* How many of the writes go into one kernel message, where the first has as many bytes. */
+static inline uint32_t burst_length(const struct udp_channel *channel, const struct fabric_write *writes,
+                                    uint32_t count, uint32_t first_bytes)
 {
     const uint32_t first = writes[0].bytes; /* the MTU, or a piece of it */
-    uint32_t maximum = UDP_GSO_BYTES_MAX / datagram_bytes(HEADER, first);
+    uint32_t maximum = UDP_GSO_BYTES_MAX / first_bytes;
     maximum = maximum < UDP_GSO_SEGMENTS_MAX ? maximum : UDP_GSO_SEGMENTS_MAX;
     if (!channel->tx.gso || maximum < 2)
         return 1;
@@ -334,10 +409,10 @@ static uint32_t burst_length(const struct udp_channel *channel, const struct fab
     return count < maximum ? count : maximum;
 }
 
-static void add_write(struct udp_channel *channel, struct batch *batch, const struct fabric_write *write,
-                      uint32_t segment, const uint8_t *next)
+/* Writes the header of the next packet, which has a number that no other has. */
+static inline void write_header(struct udp_channel *channel, const struct fabric_write *write,
+                                uint8_t *header)
 {
-    struct udp_tx *tx = &channel->tx;
     assert(write->bytes <= channel->endpoint->table.attr.mtu_bytes);
     assert(write->generation < channel->endpoint->peer.generations);
     struct udp_generation *generation = &channel->generations[write->generation];
@@ -351,8 +426,15 @@ static void add_write(struct udp_channel *channel, struct batch *batch, const st
         .payload_bytes = write->bytes,
     };
     generation->psn = (packet.psn + 1) & ROCE_PSN_MASK;
-    uint8_t *header = next_header(batch);
     roce_encode_header(&packet, header);
+}
+
+static void add_write(struct udp_channel *channel, struct batch *batch, const struct fabric_write *write,
+                      uint32_t segment, const uint8_t *next)
+{
+    struct udp_tx *tx = &channel->tx;
+    uint8_t *header = next_header(batch);
+    write_header(channel, write, header);
     uint32_t state =
         udp_prefix_get(&tx->prefix, &tx->flow, datagram_bytes(HEADER, write->bytes), 0, segment);
     state = icrc_add_header(state, header, HEADER);
@@ -367,16 +449,44 @@ static void lay_out(struct udp_channel *channel, struct batch *batch, const stru
     begin_batch(batch, &channel->tx.to);
     while (batch->packets < count) { /* each round takes a write or more */
         const struct fabric_write *first = &writes[batch->packets];
-        uint32_t burst = first->corrupt_bit != 0 ? 1 : burst_length(channel, first, count - batch->packets);
+        uint32_t bytes = datagram_bytes(HEADER, first->bytes);
+        uint32_t burst =
+            first->corrupt_bit != 0 ? 1 : burst_length(channel, first, count - batch->packets, bytes);
         begin_message(batch);
         for (uint32_t i = 0; i < burst; i++)
             add_write(channel, batch, &first[i], i,
                       batch->packets + 1 < count ? writes[batch->packets + 1].payload : NULL);
-        end_message(batch, datagram_bytes(HEADER, first->bytes), ecn);
+        end_message(batch, bytes, ecn);
         if (first->corrupt_bit != 0) {
             damage_last(batch, first->corrupt_bit);
             return;
         }
+    }
+}
+
+/* Lays out writes until all are in, or the staging area is full. The key may seal them. */
+static void lay_out_sealed(struct udp_channel *channel, struct batch *batch, struct staging *staging,
+                           const struct fabric_write *writes, uint32_t count)
+{
+    struct udp_endpoint *endpoint = channel->endpoint;
+    struct udp_tx_key *key = &endpoint->keys->channel[channel->index].tx;
+    begin_batch(batch, &channel->tx.to);
+    staging->used = 0;
+    while (batch->packets < count) { /* each round takes a write or more, or is the last */
+        const struct fabric_write *first = &writes[batch->packets];
+        uint32_t bytes = sealed_bytes(HEADER, first->bytes);
+        uint32_t burst =
+            first->corrupt_bit != 0 ? 1 : burst_length(channel, first, count - batch->packets, bytes);
+        if (!has_space(staging, burst, bytes))
+            return;
+        begin_sealed(batch, staging);
+        for (uint32_t i = 0; i < burst; i++) {
+            uint8_t header[HEADER];
+            write_header(channel, &first[i], header);
+            const struct seal_text text = {header, HEADER, first[i].payload, first[i].bytes};
+            add_sealed(batch, staging, key, channel->generations[first[i].generation].peer_qpn, &text);
+        }
+        end_sealed(batch, staging, bytes, endpoint->table.attr.ecn_capable, first->corrupt_bit);
     }
 }
 
@@ -416,6 +526,34 @@ static const struct udp_channel *use_bypass(struct udp_channel *channel)
     return bypass != NULL && bypass->ops->reaches(bypass, &tx->to, &tx->hop) ? channel : NULL;
 }
 
+/* udp_post_writes() of an encrypted endpoint; its memory is no part of that one's stack. */
+static __attribute__((noinline)) int post_sealed(struct udp_channel *channel, const struct sending *sending,
+                                                 const struct fabric_write *writes, uint32_t count)
+{
+    struct udp_endpoint *udp = channel->endpoint;
+    struct udp_tx_key *key = &udp->keys->channel[channel->index].tx;
+    struct staging staging;
+    struct batch batch;
+    uint32_t taken = 0;
+    while (taken < count) { /* each round takes a write, drops GSO for good, or was interrupted */
+        uint32_t left = count - taken;
+        uint64_t wire_bytes = 0;
+        int gone = SEND_FULL;
+        if (udp_keys_may_seal(udp->keys, key)) {
+            lay_out_sealed(channel, &batch, &staging, writes + taken,
+                           left < FABRIC_BATCH_MAX ? left : FABRIC_BATCH_MAX);
+            gone = send_laid_out(sending, &batch, &wire_bytes);
+        }
+        if (gone == SEND_FULL)
+            break;
+        if (gone < 0)
+            return taken > 0 ? (int)taken : gone;
+        fabric_count(udp->table.attr.stats, tx_wire_bytes, wire_bytes);
+        taken += (uint32_t)gone;
+    }
+    return (int)taken;
+}
+
 int udp_post_writes(struct fabric_endpoint *endpoint, uint32_t index, const struct fabric_write *writes,
                     uint32_t count)
 {
@@ -428,6 +566,8 @@ int udp_post_writes(struct fabric_endpoint *endpoint, uint32_t index, const stru
     use_direct(channel);
     const struct sending sending = {udp, udp_channel_fd(channel), channel->port->shared.port,
                                     &channel->tx.gso, use_bypass(channel)};
+    if (udp->keys != NULL)
+        return post_sealed(channel, &sending, writes, count);
     while (taken < count) { /* each round takes a write, drops GSO for good, or was interrupted */
         uint32_t left = count - taken;
         lay_out(channel, &batch, writes + taken, left < FABRIC_BATCH_MAX ? left : FABRIC_BATCH_MAX);
@@ -449,6 +589,7 @@ void udp_pace(struct fabric_endpoint *endpoint, uint64_t rate_bps)
     const struct fabric_endpoint_attr *attr = &udp->table.attr;
     bool ipv4 = udp_address_is_ipv4(&udp_fabric_of(udp)->local);
     uint64_t overhead = ipv4 ? ROCE_WRITE_IMM_OVERHEAD_V4 : ROCE_WRITE_IMM_OVERHEAD_V6;
+    overhead += udp->keys != NULL ? ROCE_SEALED_EXTRA : 0;
     uint64_t wire_bps = UINT64_MAX;
     assert(rate_bps > 0);
     if (rate_bps < UINT64_MAX / PACE_FACTOR_MAX) {
@@ -489,17 +630,23 @@ static struct control_path control_path(const struct udp_endpoint *endpoint)
     return path;
 }
 
+static uint32_t control_bytes(const struct udp_endpoint *endpoint, const struct fabric_datagram *datagram)
+{
+    return endpoint->keys != NULL ? sealed_bytes(ROCE_SEND_HEADER_BYTES, datagram->bytes)
+                                  : datagram_bytes(ROCE_SEND_HEADER_BYTES, datagram->bytes);
+}
+
 /* How many of the datagrams go into one kernel message. */
 static uint32_t control_burst_length(const struct udp_endpoint *endpoint,
                                      const struct fabric_datagram *datagrams, uint32_t count)
 {
-    const uint32_t first = datagram_bytes(ROCE_SEND_HEADER_BYTES, datagrams[0].bytes);
+    const uint32_t first = control_bytes(endpoint, &datagrams[0]);
     uint32_t maximum = UDP_GSO_BYTES_MAX / first;
     maximum = maximum < UDP_GSO_SEGMENTS_MAX ? maximum : UDP_GSO_SEGMENTS_MAX;
     if (!endpoint->control_gso)
         return 1;
     for (uint32_t i = 1; i < count && i < maximum; i++) {
-        uint32_t bytes = datagram_bytes(ROCE_SEND_HEADER_BYTES, datagrams[i].bytes);
+        uint32_t bytes = control_bytes(endpoint, &datagrams[i]);
         if (datagrams[i].corrupt_bit != 0 || bytes > first)
             return i;
         if (bytes < first)
@@ -508,8 +655,8 @@ static uint32_t control_burst_length(const struct udp_endpoint *endpoint,
     return count < maximum ? count : maximum;
 }
 
-static void add_datagram(struct udp_endpoint *endpoint, struct batch *batch, const struct icrc_flow *flow,
-                         const struct fabric_datagram *datagram, uint32_t segment)
+static void write_control_header(struct udp_endpoint *endpoint, const struct fabric_datagram *datagram,
+                                 uint8_t *header)
 {
     assert(datagram->bytes <= CONTROL_PROBE_MAX);
     const struct roce_packet packet = {
@@ -519,8 +666,14 @@ static void add_datagram(struct udp_endpoint *endpoint, struct batch *batch, con
         .payload_bytes = datagram->bytes,
     };
     endpoint->control_psn = (packet.psn + 1) & ROCE_PSN_MASK;
-    uint8_t *header = next_header(batch);
     roce_encode_header(&packet, header);
+}
+
+static void add_datagram(struct udp_endpoint *endpoint, struct batch *batch, const struct icrc_flow *flow,
+                         const struct fabric_datagram *datagram, uint32_t segment)
+{
+    uint8_t *header = next_header(batch);
+    write_control_header(endpoint, datagram, header);
     uint32_t bytes = datagram_bytes(ROCE_SEND_HEADER_BYTES, datagram->bytes);
     uint32_t state = icrc_begin(flow, bytes, (uint16_t)segment, true);
     state = icrc_add_header(state, header, ROCE_SEND_HEADER_BYTES);
@@ -546,6 +699,60 @@ static void lay_out_control(struct udp_endpoint *endpoint, struct batch *batch, 
     }
 }
 
+/* As lay_out_sealed(). */
+static void lay_out_control_sealed(struct udp_endpoint *endpoint, struct batch *batch,
+                                   struct staging *staging, struct control_path *path,
+                                   const struct fabric_datagram *datagrams, uint32_t count)
+{
+    struct udp_keys *keys = endpoint->keys;
+    begin_batch(batch, &path->to);
+    staging->used = 0;
+    while (batch->packets < count) { /* each round takes one or more, or is the last */
+        const struct fabric_datagram *first = &datagrams[batch->packets];
+        uint32_t bytes = control_bytes(endpoint, first);
+        uint32_t burst =
+            first->corrupt_bit != 0 ? 1 : control_burst_length(endpoint, first, count - batch->packets);
+        if (!has_space(staging, burst, bytes))
+            return;
+        begin_sealed(batch, staging);
+        for (uint32_t i = 0; i < burst; i++) {
+            uint8_t header[ROCE_SEND_HEADER_BYTES];
+            write_control_header(endpoint, &first[i], header);
+            header[UDP_EPOCH_OFFSET] = udp_keys_received(keys);
+            const struct seal_text text = {header, sizeof header, first[i].data, first[i].bytes};
+            add_sealed(batch, staging, &keys->control, endpoint->peer.control_qpn, &text);
+        }
+        end_sealed(batch, staging, bytes, false, first->corrupt_bit);
+    }
+}
+
+static __attribute__((noinline)) int control_send_sealed(struct udp_endpoint *endpoint,
+                                                         const struct sending *sending,
+                                                         const struct fabric_datagram *datagrams,
+                                                         uint32_t count)
+{
+    struct control_path path = control_path(endpoint);
+    struct staging staging;
+    struct batch batch;
+    uint32_t taken = 0;
+    uint64_t wire_bytes = 0;
+    while (taken < count) { /* each round takes a datagram, drops GSO for good, or was interrupted */
+        uint32_t left = count - taken;
+        int gone = SEND_FULL;
+        if (udp_keys_may_seal(endpoint->keys, &endpoint->keys->control)) {
+            lay_out_control_sealed(endpoint, &batch, &staging, &path, datagrams + taken,
+                                   left < FABRIC_BATCH_MAX ? left : FABRIC_BATCH_MAX);
+            gone = send_laid_out(sending, &batch, &wire_bytes);
+        }
+        if (gone == SEND_FULL)
+            break;
+        if (gone < 0)
+            return taken > 0 ? (int)taken : gone;
+        taken += (uint32_t)gone;
+    }
+    return (int)taken;
+}
+
 int udp_control_send(struct fabric_endpoint *base, const struct fabric_datagram *datagrams, uint32_t count)
 {
     struct udp_endpoint *endpoint = udp_endpoint_of(base);
@@ -559,6 +766,8 @@ int udp_control_send(struct fabric_endpoint *base, const struct fabric_datagram 
     assert(endpoint->connected);
     if (atomic_load_explicit(&endpoint->punching, memory_order_acquire))
         udp_punch_due(endpoint);
+    if (endpoint->keys != NULL)
+        return control_send_sealed(endpoint, &sending, datagrams, count);
     while (taken < count) { /* each round takes a datagram, drops GSO for good, or was interrupted */
         uint32_t left = count - taken;
         lay_out_control(endpoint, &batch, &path, datagrams + taken,

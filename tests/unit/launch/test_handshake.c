@@ -228,6 +228,12 @@ static void payloads_that_fill_the_path(void **state)
     handshake_proposal_encode(&ethernet, body);
     body[1] = 32; /* a step of no release */
     assert_int_equal(handshake_proposal_decode(body, bytes, &read), -LH_EHANDSHAKE);
+    ethernet.encryption = HANDSHAKE_ENCRYPTION_FULL;
+    handshake_proposal_encode(&ethernet, body);
+    assert_int_equal(handshake_proposal_decode(body, bytes, &read), 0);
+    assert_int_equal(read.encryption, HANDSHAKE_ENCRYPTION_FULL);
+    body[0] = 3; /* of no release, either */
+    assert_int_equal(handshake_proposal_decode(body, bytes, &read), -LH_EHANDSHAKE);
 }
 
 static void a_slot_holds_whole_chunks(void **state)

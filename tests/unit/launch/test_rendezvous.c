@@ -613,8 +613,10 @@ static void a_second_connection_by_a_stream(void **state)
     run_both(&first);
     struct control_stream *stream = control_stream_open(ours.engine, "x:1", "", wake_fd);
     assert_non_null(stream);
-    assert_int_equal(rendezvous_connect_stream(&second.client, stream, &ours, tcp_now()), 0);
-    rendezvous_accept_stream(&second.server, take_stream(theirs.engine, acceptor), &theirs, 7);
+    assert_int_equal(rendezvous_connect_stream(&second.client, stream, &ours, LH_ENCRYPTION_OFF, tcp_now()),
+                     0);
+    rendezvous_accept_stream(&second.server, take_stream(theirs.engine, acceptor), &theirs,
+                             LH_ENCRYPTION_OFF, 7);
     assert_true(second.server.accepting);
     assert_int_equal(second.server.opened_ns, 7);
     assert_int_equal(second.server.fd, ends[1]);
@@ -657,7 +659,7 @@ static void a_stream_without_an_answer(void **state)
     struct control_stream *stream = control_stream_open(own.engine, "x:1", "", wake_fd);
     assert_non_null(stream);
     const lh_time began = 1000 * LH_NS_PER_S, timeout = 2 * LH_NS_PER_S + 800 * LH_NS_PER_MS;
-    assert_int_equal(rendezvous_connect_stream(&r, stream, &own, began), 0);
+    assert_int_equal(rendezvous_connect_stream(&r, stream, &own, LH_ENCRYPTION_OFF, began), 0);
     assert_int_equal(rendezvous_step(&r, all, began + timeout - 1), 0);
     expect_error(rendezvous_step(&r, all, began + timeout), -LH_EPEER, "earlier connections is stuck");
     /* An answer came: from then on the caller's timeout counts. */

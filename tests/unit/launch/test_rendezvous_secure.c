@@ -15,15 +15,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include <longhaul/engine.h>
+#include <longhaul/onesided.h>
 
 #include "base/error.h"
+#include "fabric/udp/udp_state.h"
 #include "launch/key_file.h"
 #include "launch/tcp.h"
+#include "sdr/qp.h"
 
 #define PATIENCE_NS (60 * LH_NS_PER_S)
 #define SHORT_NS    (100 * LH_NS_PER_MS)
@@ -202,8 +206,12 @@ static void test_frames_of_one_record(void **state)
 {
     struct two two;
     uint8_t record[2 * HANDSHAKE_BODY_MAX];
-    const struct handshake_proposal proposal = {
-        .mtu_bytes = 1024, .slots = 2, .channels = 1, .generations = 1, .slot_bytes = 16384};
+    const struct handshake_proposal proposal = {.encryption = HANDSHAKE_ENCRYPTION_FULL,
+                                                .mtu_bytes = 1024,
+                                                .slots = 2,
+                                                .channels = 1,
+                                                .generations = 1,
+                                                .slot_bytes = 16384};
     const struct handshake_header busy = {HANDSHAKE_VERSION, HANDSHAKE_BUSY, 0, 0};
     (void)state;
     begin(&two, NULL);
@@ -406,6 +414,188 @@ static struct lh_engine *engine_of_loopback(void)
     return engine;
 }
 
+/* NULL: its packets are in clear text. */
+static struct udp_keys *keys_of(const struct lh_connection *connection)
+{
+    return ((struct udp_endpoint *)connection->qp->endpoint)->keys;
+}
+
+/* Both ends have the same, which nothing else has. */
+static void expect_same_secret(struct lh_connection *const pair[2])
+{
+    assert_non_null(keys_of(pair[0]));
+    assert_non_null(keys_of(pair[1]));
+    assert_memory_equal(keys_of(pair[0])->tx_secret, keys_of(pair[1])->tx_secret, SEAL_SECRET_BYTES);
+    assert_int_equal(keys_of(pair[0])->direction, 0);
+    assert_int_equal(keys_of(pair[1])->direction, 1);
+}
+
+/* What both want: the same, or they do not connect, and both learn why. */
+static void test_encryption(void **state)
+{
+    static const enum lh_encryption wanted[] = {LH_ENCRYPTION_FULL, LH_ENCRYPTION_AUTH, LH_ENCRYPTION_OFF};
+    (void)state;
+    for (int listening = 0; listening < 3; listening++)
+        for (int connecting = 0; connecting < 3; connecting++) {
+            struct lh_security theirs = securities[0], ours = securities[0];
+            struct lh_attr own;
+            struct lh_listener *listener;
+            struct lh_connection *pair[2];
+            char where[32];
+            theirs.encryption = wanted[listening];
+            ours.encryption = wanted[connecting];
+            listen_with(&theirs, &listener, where);
+            attr_of(&own, &ours);
+            if (listening == connecting) {
+                connect_both(where, &own, listener, pair);
+                assert_int_equal(keys_of(pair[0]) != NULL, wanted[listening] == LH_ENCRYPTION_FULL);
+                assert_int_equal(keys_of(pair[1]) != NULL, wanted[listening] == LH_ENCRYPTION_FULL);
+                expect_message(pair[0], pair[1]);
+                lh_close(pair[0]);
+                lh_close(pair[1]);
+                lh_listener_close(listener);
+                continue;
+            }
+            bool one_is_off = listening == 2 || connecting == 2;
+            const char *words = one_is_off ? "use the same key file on both sides"
+                                           : "use the same --encryption on both sides";
+            expect_error(lh_connect(where, &own, PATIENCE_NS, &pair[0]), -LH_EHANDSHAKE, words);
+            lh_listener_close(listener);
+            assert_int_equal(refusals, 1);
+            assert_non_null(strstr(refused[0], words));
+        }
+}
+
+/* Of a release that knows TLS, and not encrypted packets: only where both leave these in clear text. */
+static void test_older_release(void **state)
+{
+    struct handshake_proposal full = {.encryption = HANDSHAKE_ENCRYPTION_FULL},
+                              older = {.encryption = HANDSHAKE_ENCRYPTION_NONE},
+                              auth = {.encryption = HANDSHAKE_ENCRYPTION_AUTH};
+    (void)state;
+    expect_error(handshake_check_encryption(&older, &full, false), -LH_EHANDSHAKE, "of an older release");
+    expect_error(handshake_check_encryption(&full, &older, false), -LH_EHANDSHAKE, "--encryption auth");
+    assert_int_equal(handshake_check_encryption(&older, &auth, false), 0);
+    assert_int_equal(handshake_check_encryption(&auth, &older, false), 0);
+    expect_error(handshake_check_encryption(&older, &auth, true), -LH_EHANDSHAKE,
+                 "the listener has \"auth\", the client \"off\"");
+}
+
+/* The sub-connection of one-sided operations has keys of its own. */
+static void test_onesided(void **state)
+{
+    static uint8_t memory[70000], data[70000];
+    struct lh_attr own;
+    struct lh_listener *listener;
+    struct lh_connection *pair[2], *subs[2];
+    struct lh_region *region;
+    struct lh_request *request;
+    struct lh_result result;
+    struct lh_key key;
+    char where[32];
+    (void)state;
+    listen_with(&securities[0], &listener, where);
+    attr_of(&own, &securities[0]);
+    connect_both(where, &own, listener, pair);
+    lh_listener_close(listener);
+    const struct lh_part part = {.address = memory, .bytes = sizeof memory};
+    assert_int_equal(lh_expose(pair[1], &part, LH_ACCESS_WRITE, NULL, 0, &region), 0);
+    lh_region_key(region, &key);
+    memset(data, 0x5A, sizeof data);
+    struct lh_part from = {.address = data, .bytes = sizeof data};
+    const struct lh_onesided write = {.parts = &from, .count = 1, .key = key};
+    assert_int_equal(lh_write(pair[0], &write, &request), 0);
+    assert_int_equal(lh_wait(request, PATIENCE_NS, &result), 0);
+    assert_int_equal(result.error, 0);
+    lh_request_free(request);
+    assert_memory_equal(memory, data, sizeof data);
+    for (int i = 0; i < 2; i++)
+        subs[i] = pair[i]->onesided_parent.sub;
+    expect_same_secret(pair);
+    expect_same_secret(subs);
+    assert_memory_not_equal(keys_of(pair[0])->tx_secret, keys_of(subs[0])->tx_secret, SEAL_SECRET_BYTES);
+    lh_revoke(region);
+    lh_close(pair[0]);
+    lh_close(pair[1]);
+}
+
+/* Of the calls that send packets, one of so many only says that it did; 0: none. */
+static _Atomic uint32_t lose_each, sends;
+
+static bool is_lost(void)
+{
+    uint32_t each = atomic_load(&lose_each);
+    return each != 0 && atomic_fetch_add(&sends, 1) % each == 0;
+}
+
+ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
+{
+    return is_lost() ? 1 : syscall(SYS_sendmsg, fd, message, flags);
+}
+
+int sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags)
+{
+    return is_lost() ? 1 : (int)syscall(SYS_sendmmsg, fd, messages, count, flags);
+}
+
+/* Keys change many times in a transfer over a path that loses packets, in both directions. */
+static void test_epochs(void **state)
+{
+    static uint8_t data[2][1 << 20], got[2][1 << 20];
+    struct lh_attr own;
+    struct lh_listener *listener;
+    struct lh_connection *pair[2];
+    struct lh_request *requests[4];
+    struct lh_result result;
+    char where[32];
+    (void)state;
+    listen_with(&securities[0], &listener, where);
+    attr_of(&own, &securities[0]);
+    own.slots = 16;
+    own.mtu_bytes = 1024;
+    own.channels = 2;
+    own.workers = 2;
+    connect_both(where, &own, listener, pair);
+    lh_listener_close(listener);
+    atomic_store(&lose_each, 19);
+    for (int i = 0; i < 2; i++) {
+        atomic_store(&keys_of(pair[i])->packets, 60);
+        memset(data[i], 0x33 + i, sizeof data[i]);
+        assert_int_equal(lh_recv(pair[!i], got[i], sizeof got[i], NULL, &requests[i]), 0);
+    }
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(lh_send(pair[i], data[i], sizeof data[i], NULL, &requests[2 + i]), 0);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(lh_wait(requests[i], PATIENCE_NS, &result), 0);
+        assert_int_equal(result.error, 0);
+        lh_request_free(requests[i]);
+    }
+    atomic_store(&lose_each, 0);
+    for (int i = 0; i < 2; i++) {
+        struct lh_stats stats;
+        assert_memory_equal(got[i], data[i], sizeof data[i]);
+        assert_true(atomic_load(&keys_of(pair[i])->tx_epoch) >= 3);
+        assert_int_equal(lh_connection_stats(pair[i], &stats), 0);
+        assert_int_equal(stats.rx_replays, 0);
+    }
+    lh_close(pair[0]);
+    lh_close(pair[1]);
+}
+
+/* Of a device that encrypts nothing, before anyone is asked. */
+static void test_verbs(void **state)
+{
+    struct lh_attr own;
+    struct lh_listener *listener;
+    struct lh_connection *none;
+    (void)state;
+    attr_of(&own, &securities[0]);
+    own.device = "verbs:absent";
+    const char *words = "device verbs:absent does not encrypt data: use udp:, or --encryption auth";
+    expect_error(lh_listen("127.0.0.1:0", &own, &listener), -LH_EUNSUPPORTED, words);
+    expect_error(lh_connect("127.0.0.1:9", &own, PATIENCE_NS, &none), -LH_EUNSUPPORTED, words);
+}
+
 /* Connections of one engine share the TCP connection of their key, and no other. */
 static void test_streams(void **state)
 {
@@ -427,12 +617,56 @@ static void test_streams(void **state)
     expect_error(lh_connect(where, &own, PATIENCE_NS, &none), -LH_EHANDSHAKE, "has no key");
     own.security = &securities[1];
     expect_error(lh_connect(where, &own, PATIENCE_NS, &none), -LH_EHANDSHAKE, "another key");
+    for (int i = 0; i < 3; i++) { /* streams of one TLS connection, and each has its own secret */
+        expect_same_secret(pairs[i]);
+        for (int k = 0; k < i; k++)
+            assert_memory_not_equal(keys_of(pairs[i][0])->tx_secret, keys_of(pairs[k][0])->tx_secret,
+                                    SEAL_SECRET_BYTES);
+    }
+    struct lh_security auth = securities[0];
+    auth.encryption = LH_ENCRYPTION_AUTH;
+    own.security = &auth;
+    expect_error(lh_connect(where, &own, PATIENCE_NS, &none), -LH_EHANDSHAKE, "encryption differs");
     for (int i = 0; i < 3; i++) {
         expect_message(pairs[i][i % 2], pairs[i][!(i % 2)]);
         lh_close(pairs[i][0]);
         lh_close(pairs[i][1]);
     }
     lh_listener_close(listener);
+    assert_int_equal(lh_engine_destroy(engines[0]), 0);
+    assert_int_equal(lh_engine_destroy(engines[1]), 0);
+}
+
+/* Of two connections between the same engines, one encrypted and one not, neither speaks for the other: the
+ * clear one's packets may be anyone's. */
+static void test_keepalive_apart(void **state)
+{
+    struct lh_engine *engines[2] = {engine_of_loopback(), engine_of_loopback()};
+    struct lh_connection *pairs[3][2];
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        struct lh_security security = securities[0];
+        struct lh_listener *listener;
+        struct lh_attr own;
+        char where[32];
+        security.encryption = i == 1 ? LH_ENCRYPTION_AUTH : LH_ENCRYPTION_FULL;
+        attr_of(&own, &security);
+        own.engine = engines[0];
+        assert_int_equal(lh_listen("127.0.0.1:0", &own, &listener), 0);
+        snprintf(where, sizeof where, "127.0.0.1:%u", lh_listener_port(listener));
+        own.engine = engines[1];
+        connect_both(where, &own, listener, pairs[i]);
+        lh_listener_close(listener);
+    }
+    for (int i = 0; i < 2; i++) {
+        assert_true(pairs[0][i]->qp->keepalive_member.keeps);
+        assert_true(pairs[1][i]->qp->keepalive_member.keeps);
+        assert_false(pairs[2][i]->qp->keepalive_member.keeps);
+    }
+    for (int i = 0; i < 3; i++) {
+        lh_close(pairs[i][0]);
+        lh_close(pairs[i][1]);
+    }
     assert_int_equal(lh_engine_destroy(engines[0]), 0);
     assert_int_equal(lh_engine_destroy(engines[1]), 0);
 }
@@ -522,6 +756,9 @@ static void test_attributes(void **state)
     expect_error(lh_listen("127.0.0.1:0", &own, &listener), -LH_EINVAL, "key file /nonexistent/key");
     expect_error(lh_connect("127.0.0.1:1", &own, PATIENCE_NS, &none), -LH_EINVAL, "key file /nonexistent");
     security = securities[0];
+    security.encryption = (enum lh_encryption)7;
+    expect_error(lh_listen("127.0.0.1:0", &own, &listener), -LH_EINVAL, "security.encryption 7: invalid");
+    security = securities[0];
     security.struct_bytes = 0;
     expect_error(lh_listen("127.0.0.1:0", &own, &listener), -LH_EINVAL, "lh_security_init()");
     own.security = &securities[0];
@@ -540,7 +777,13 @@ int main(void)
         cmocka_unit_test(test_clear_text_is_not_believed),
         cmocka_unit_test(test_who_meets_whom),
         cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_encryption),
+        cmocka_unit_test(test_older_release),
+        cmocka_unit_test(test_onesided),
+        cmocka_unit_test(test_epochs),
+        cmocka_unit_test(test_verbs),
         cmocka_unit_test(test_streams),
+        cmocka_unit_test(test_keepalive_apart),
         cmocka_unit_test(test_strangers),
         cmocka_unit_test(test_silent_listener),
         cmocka_unit_test(test_silent_client),

@@ -138,7 +138,7 @@ static void expect_names(const struct ends *ends, const char *host, const char *
     assert_string_equal(name, device);
     assert_int_equal(tcp_udp_device(ends->server, name, sizeof name), 0);
     assert_string_equal(name, device);
-    assert_int_equal(tcp_path_mtu(ends->client), ROCE_PAYLOAD_MAX); /* loopback takes 64 KiB */
+    assert_int_equal(tcp_path_mtu(ends->client, 28), ROCE_PAYLOAD_MAX); /* loopback takes 64 KiB */
 }
 
 static void names_of_ipv4(void **state)
@@ -199,7 +199,7 @@ static void a_socket_without_a_peer(void **state)
     expect_address(fd, 0, none);
     close(fd);
     assert_int_equal(tcp_udp_device(fd, name, sizeof name), -LH_EPEER);
-    assert_int_equal(tcp_path_mtu(fd), 0);
+    assert_int_equal(tcp_path_mtu(fd, 0), 0);
 }
 
 /* ---- listening and connecting ------------------------------------------------------------------------ */

@@ -376,13 +376,16 @@ static uint64_t word_of(uint64_t count)
     return (count / 64) % SEAL_WINDOW_WORDS;
 }
 
+bool seal_window_is_past(const struct seal_window *window, uint64_t count)
+{
+    return count < window->next && window->next - count > SEAL_WINDOW;
+}
+
 bool seal_window_takes(const struct seal_window *window, uint64_t count)
 {
     if (count >= window->next)
         return true;
-    if (window->next - count > SEAL_WINDOW)
-        return false;
-    return !((window->words[word_of(count)] >> (count % 64)) & 1);
+    return !seal_window_is_past(window, count) && !((window->words[word_of(count)] >> (count % 64)) & 1);
 }
 
 /* Words that the window enters are cleared; it may have left the older half of the last one. */

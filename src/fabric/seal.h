@@ -135,6 +135,8 @@ struct seal_window {
     uint64_t words[SEAL_WINDOW_WORDS];
 };
 
+/* Whether it is older than those that are distinguished. */
+bool seal_window_is_past(const struct seal_window *window, uint64_t count);
 /* Whether it may be new: before the packet is opened. */
 bool seal_window_takes(const struct seal_window *window, uint64_t count);
 /* The packet was opened. */

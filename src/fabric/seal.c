@@ -352,18 +352,6 @@ bool seal_derive_key(const uint8_t secret[SEAL_SECRET_BYTES], uint8_t direction,
     return seal_derive(secret, "lh key", context, sizeof context, out, bytes);
 }
 
-bool seal_digest(const void *first, size_t first_bytes, const void *second, size_t second_bytes,
-                 uint8_t out[SEAL_DIGEST_BYTES])
-{
-    EVP_MD_CTX *digest = EVP_MD_CTX_new();
-    bool made = digest != NULL && EVP_DigestInit_ex(digest, EVP_sha256(), NULL) == 1 &&
-                EVP_DigestUpdate(digest, first, first_bytes) == 1 &&
-                EVP_DigestUpdate(digest, second, second_bytes) == 1 &&
-                EVP_DigestFinal_ex(digest, out, NULL) == 1;
-    EVP_MD_CTX_free(digest);
-    return made;
-}
-
 void seal_wipe(void *secret, size_t bytes)
 {
     OPENSSL_cleanse(secret, bytes);

@@ -81,7 +81,7 @@ extern "C" {
     X(path_mtu_lowered, "times that packets became smaller: full ones did not pass (PMTU black hole)")     \
     X(path_mtu_raised, "times that packets became larger again")                                           \
     X(rx_auth_failures, "packets that are not what the peer encrypted, or in clear text, dropped")         \
-    X(rx_replays, "encrypted control packets that had come before, dropped")
+    X(rx_replays, "encrypted packets that had come before, dropped")
 
 struct lh_stats {
 #define LH_STATS_FIELD(field, meaning) uint64_t field;

@@ -159,8 +159,9 @@ struct fabric_ops {
     void (*endpoint_destroy)(struct fabric_endpoint *endpoint);
     void (*endpoint_info)(struct fabric_endpoint *endpoint, struct qp_info_endpoint *info);
     /* Before endpoint_connect: all that leaves is encrypted from then on, and nothing else is taken. A packet
-     * that is not the peer's changes no byte, and no counter but rx_auth_failures and rx_replays. The secret
-     * stays the caller's. -LH_EMTU: packets are longer by ROCE_SEALED_EXTRA; -LH_ENOMEM, -LH_ESYSTEM. NULL
+     * that is not the peer's, or that came before, changes no byte, and no counter but rx_auth_failures,
+     * rx_replays, and those of packets without a source, a queue pair or a length that fit. The secret stays
+     * the caller's. -LH_EMTU: packets are longer by ROCE_SEALED_EXTRA; -LH_ENOMEM, -LH_ESYSTEM. NULL
      * ops: the fabric does not encrypt. */
     int (*secure)(struct fabric_endpoint *endpoint, const struct fabric_secret *secret);
     /* Checks that the peer can be reached from here at this MTU: -LH_EADDR, -LH_EMTU, -LH_EHANDSHAKE. */

@@ -352,18 +352,6 @@ bool seal_derive_key(const uint8_t secret[SEAL_SECRET_BYTES], uint8_t direction,
     return seal_derive(secret, "lh key", context, sizeof context, out, bytes);
 }
 
-bool seal_digest(const void *first, size_t first_bytes, const void *second, size_t second_bytes,
-                 uint8_t out[SEAL_DIGEST_BYTES])
-{
-    EVP_MD_CTX *digest = EVP_MD_CTX_new();
-    bool made = digest != NULL && EVP_DigestInit_ex(digest, EVP_sha256(), NULL) == 1 &&
-                EVP_DigestUpdate(digest, first, first_bytes) == 1 &&
-                EVP_DigestUpdate(digest, second, second_bytes) == 1 &&
-                EVP_DigestFinal_ex(digest, out, NULL) == 1;
-    EVP_MD_CTX_free(digest);
-    return made;
-}
-
 void seal_wipe(void *secret, size_t bytes)
 {
     OPENSSL_cleanse(secret, bytes);
@@ -376,13 +364,16 @@ static uint64_t word_of(uint64_t count)
     return (count / 64) % SEAL_WINDOW_WORDS;
 }
 
+bool seal_window_is_past(const struct seal_window *window, uint64_t count)
+{
+    return count < window->next && window->next - count > SEAL_WINDOW;
+}
+
 bool seal_window_takes(const struct seal_window *window, uint64_t count)
 {
     if (count >= window->next)
         return true;
-    if (window->next - count > SEAL_WINDOW)
-        return false;
-    return !((window->words[word_of(count)] >> (count % 64)) & 1);
+    return !seal_window_is_past(window, count) && !((window->words[word_of(count)] >> (count % 64)) & 1);
 }
 
 /* Words that the window enters are cleared; it may have left the older half of the last one. */

@@ -38,7 +38,6 @@
 #define SEAL_NONCE_BYTES  12u
 #define SEAL_KEY_MAX      32u
 #define SEAL_COUNT_BITS   56u
-#define SEAL_DIGEST_BYTES 32u
 
 /* What the packets of a key are; in the first byte of the IV. */
 enum seal_kind {
@@ -118,9 +117,6 @@ bool seal_next_epoch(uint8_t secret[SEAL_SECRET_BYTES]);
 /* A key of this epoch. direction: 0 is that of the side that connected. */
 bool seal_derive_key(const uint8_t secret[SEAL_SECRET_BYTES], uint8_t direction, enum seal_kind kind,
                      uint8_t channel, uint8_t *out, uint32_t bytes);
-/* SHA-256 of one after the other. */
-bool seal_digest(const void *first, size_t first_bytes, const void *second, size_t second_bytes,
-                 uint8_t out[SEAL_DIGEST_BYTES]);
 void seal_wipe(void *secret, size_t bytes);
 
 /* ---- replays --------------------------------------------------------------------------------------- */
@@ -135,6 +131,8 @@ struct seal_window {
     uint64_t words[SEAL_WINDOW_WORDS];
 };
 
+/* Whether it is older than those that are distinguished. */
+bool seal_window_is_past(const struct seal_window *window, uint64_t count);
 /* Whether it may be new: before the packet is opened. */
 bool seal_window_takes(const struct seal_window *window, uint64_t count);
 /* The packet was opened. */

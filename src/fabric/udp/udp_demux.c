@@ -168,8 +168,8 @@ static bool open_control(struct udp_endpoint *endpoint, const struct udp_part *m
     struct udp_keys *keys = endpoint->keys;
     struct roce_packet packet;
     assert(message->bytes <= SEAL_BYTES + sizeof plain);
-    enum udp_opened opened = udp_keys_open(keys, &keys->control_rx, &keys->window, message->data,
-                                           message->bytes, endpoint->base.fabric, plain);
+    enum udp_opened opened =
+        udp_keys_open(keys, &keys->control_rx, message->data, message->bytes, endpoint->base.fabric, plain);
     if (opened == UDP_REPLAYED)
         fabric_count(stats_of(endpoint), rx_replays, 1);
     if (opened == UDP_FORGED)
@@ -809,7 +809,7 @@ static enum udp_opened open_segment(struct udp_channel *channel, const struct se
         return UDP_FORGED;
     *is_punch_key = segment->data[SEAL_KIND_OFFSET] == SEAL_PUNCH;
     struct udp_rx_key *rx = *is_punch_key ? &own->punch : &own->data;
-    return udp_keys_open(endpoint->keys, rx, NULL, segment->data, bytes, endpoint->base.fabric, plain);
+    return udp_keys_open(endpoint->keys, rx, segment->data, bytes, endpoint->base.fabric, plain);
 }
 
 /* In clear text, for another queue pair, or not what the peer has encrypted: false, and counted. */
@@ -843,6 +843,10 @@ static void validate_sealed(struct udp_channel *channel, struct segment *segment
         fabric_count(validate_stats_of(channel), rx_auth_failures, 1);
         return;
     }
+    if (opened == UDP_REPLAYED) {
+        fabric_count(validate_stats_of(channel), rx_replays, 1);
+        return;
+    }
     segment->data = plain;
     segment->bytes -= SEAL_BYTES;
     if (!udp_sealed_decode(plain, segment->bytes, &segment->packet) || segment->packet.dest_qpn != qpn ||
@@ -857,6 +861,12 @@ static void validate_sealed(struct udp_channel *channel, struct segment *segment
         return;
     }
     enum rx_verdict verdict = check_segment(channel, segment, &place);
+    /* What may have come before is no arrival, of which liveness and congestion control know, unless its
+     * receive misses it. */
+    if (opened == UDP_OPENED_PAST && place == NULL) {
+        fabric_count(validate_stats_of(channel), rx_replays, 1);
+        return;
+    }
     take_segment(channel, segment, verdict, place, newest);
 }
 

@@ -42,10 +42,13 @@ static void set_up(struct udp_keys *keys, uint32_t channels)
     set_up_tx(&keys->control, SEAL_CONTROL, 0);
     set_up_tx(&keys->punch, SEAL_PUNCH, 0);
     set_up_rx(&keys->control_rx, SEAL_CONTROL, 0, keys->control_keys, UDP_EPOCHS_HELD);
+    keys->control_rx.window = &keys->window;
     for (uint32_t i = 0; i < channels; i++) {
         struct udp_channel_keys *channel = &keys->channel[i];
         set_up_tx(&channel->tx, SEAL_DATA, i);
         set_up_rx(&channel->data, SEAL_DATA, i, channel->data_keys, UDP_EPOCHS_HELD);
+        channel->data.window = &channel->window;
+        channel->data.takes_past = true; /* a receive knows what it misses */
         set_up_rx(&channel->punch, SEAL_PUNCH, 0, channel->punch_keys, 1);
     }
 }
@@ -239,23 +242,27 @@ static void wipe_gone(struct udp_keys *keys, struct udp_rx_key *rx)
     }
 }
 
-enum udp_opened udp_keys_open(struct udp_keys *keys, struct udp_rx_key *rx, struct seal_window *window,
-                              const uint8_t *packet, uint32_t bytes, struct fabric *fabric, uint8_t *plain)
+enum udp_opened udp_keys_open(struct udp_keys *keys, struct udp_rx_key *rx, const uint8_t *packet,
+                              uint32_t bytes, struct fabric *fabric, uint8_t *plain)
 {
+    struct seal_window *window = rx->window;
     struct seal_header header;
     uint32_t epoch;
     if (!seal_read(packet, bytes, KEY_BYTES, &header) || header.kind != rx->kind ||
         !find_epoch(keys, (uint8_t)(header.spi >> 24), fabric, &epoch))
         return UDP_FORGED;
-    if (window != NULL && !seal_window_takes(window, header.count))
+    bool past = rx->takes_past && seal_window_is_past(window, header.count);
+    if (window != NULL && !past && !seal_window_takes(window, header.count))
         return UDP_REPLAYED;
     struct seal_key *key = key_of(keys, rx, epoch);
     if (key == NULL || !seal_open(key, packet, bytes, plain))
         return UDP_FORGED;
-    if (window != NULL)
+    if (window != NULL && !past)
         seal_window_add(window, header.count);
     note_epoch(keys, epoch, fabric);
     wipe_gone(keys, rx);
+    if (past)
+        return UDP_OPENED_PAST;
     if (header.count < rx->next)
         return UDP_OPENED;
     rx->next = header.count + 1;

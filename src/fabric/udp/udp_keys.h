@@ -43,9 +43,11 @@ struct udp_tx_key {
 struct udp_rx_key {
     enum seal_kind kind;
     uint8_t channel;
-    uint8_t places; /* the key of an epoch is at epoch % places */
-    uint64_t next;  /* the highest count that was opened, plus 1 */
+    uint8_t places;  /* the key of an epoch is at epoch % places */
+    bool takes_past; /* also what is older than the window, as UDP_OPENED_PAST */
+    uint64_t next;   /* the highest count that was opened, plus 1 */
     uint32_t epoch[UDP_EPOCHS_HELD];
+    struct seal_window *window; /* NULL: only the newest acts */
     struct seal_key *key;
 };
 
@@ -56,6 +58,7 @@ struct udp_channel_keys {
     struct seal_key punch_keys[1]; /* few come: where the epoch changes it is derived again */
     struct udp_rx_key data;
     struct udp_rx_key punch;
+    struct seal_window window; /* of data */
 };
 
 /* An endpoint's. */
@@ -100,15 +103,15 @@ void udp_keys_confirm(struct udp_keys *keys, uint8_t epoch);
 enum udp_opened {
     UDP_OPENED,
     UDP_OPENED_NEWEST, /* and none that came before was sealed later */
+    UDP_OPENED_PAST,   /* so old that it may have come before */
     UDP_FORGED,        /* or of an epoch that is not held; nothing is known of it */
     UDP_REPLAYED,
 };
 
-/* Opens a packet of that kind. window: of those where a replay would act; NULL: the caller knows by other
- * means. plain holds bytes - SEAL_BYTES, and is the packet's only if it was opened. The fabric has the
- * clock. */
-enum udp_opened udp_keys_open(struct udp_keys *keys, struct udp_rx_key *rx, struct seal_window *window,
-                              const uint8_t *packet, uint32_t bytes, struct fabric *fabric, uint8_t *plain);
+/* Opens a packet of that kind. plain holds bytes - SEAL_BYTES, and is the packet's only if it was opened. The
+ * fabric has the clock. */
+enum udp_opened udp_keys_open(struct udp_keys *keys, struct udp_rx_key *rx, const uint8_t *packet,
+                              uint32_t bytes, struct fabric *fabric, uint8_t *plain);
 /* Forgets the epoch before the newest when its time is over. */
 void udp_keys_forget_old(struct udp_keys *keys, struct fabric *fabric);
 /* What each control packet reports. */

@@ -526,7 +526,29 @@ static const struct udp_channel *use_bypass(struct udp_channel *channel)
     return bypass != NULL && bypass->ops->reaches(bypass, &tx->to, &tx->hop) ? channel : NULL;
 }
 
-/* udp_post_writes() of an encrypted endpoint; its memory is no part of that one's stack. */
+/* udp_post_writes() in clear text. Neither its memory nor that of the next is part of the other's stack. */
+static __attribute__((noinline)) int post_clear(struct udp_channel *channel, const struct sending *sending,
+                                                const struct fabric_write *writes, uint32_t count)
+{
+    struct udp_endpoint *udp = channel->endpoint;
+    struct batch batch;
+    uint32_t taken = 0;
+    while (taken < count) { /* each round takes a write, drops GSO for good, or was interrupted */
+        uint32_t left = count - taken;
+        lay_out(channel, &batch, writes + taken, left < FABRIC_BATCH_MAX ? left : FABRIC_BATCH_MAX);
+        uint64_t wire_bytes = 0;
+        int gone = send_laid_out(sending, &batch, &wire_bytes);
+        if (gone == SEND_FULL)
+            break;
+        if (gone < 0)
+            return taken > 0 ? (int)taken : gone;
+        fabric_count(udp->table.attr.stats, tx_wire_bytes, wire_bytes);
+        taken += (uint32_t)gone;
+    }
+    return (int)taken;
+}
+
+/* The same of an encrypted endpoint. */
 static __attribute__((noinline)) int post_sealed(struct udp_channel *channel, const struct sending *sending,
                                                  const struct fabric_write *writes, uint32_t count)
 {
@@ -560,27 +582,12 @@ int udp_post_writes(struct fabric_endpoint *endpoint, uint32_t index, const stru
     struct udp_endpoint *udp = udp_endpoint_of(endpoint);
     assert(index < udp->table.attr.channels && udp->connected);
     struct udp_channel *channel = udp->channels[index];
-    struct batch batch;
-    uint32_t taken = 0;
     keep_to_proven_host(channel);
     use_direct(channel);
     const struct sending sending = {udp, udp_channel_fd(channel), channel->port->shared.port,
                                     &channel->tx.gso, use_bypass(channel)};
-    if (udp->keys != NULL)
-        return post_sealed(channel, &sending, writes, count);
-    while (taken < count) { /* each round takes a write, drops GSO for good, or was interrupted */
-        uint32_t left = count - taken;
-        lay_out(channel, &batch, writes + taken, left < FABRIC_BATCH_MAX ? left : FABRIC_BATCH_MAX);
-        uint64_t wire_bytes = 0;
-        int gone = send_laid_out(&sending, &batch, &wire_bytes);
-        if (gone == SEND_FULL)
-            break;
-        if (gone < 0)
-            return taken > 0 ? (int)taken : gone;
-        fabric_count(udp->table.attr.stats, tx_wire_bytes, wire_bytes);
-        taken += (uint32_t)gone;
-    }
-    return (int)taken;
+    return udp->keys != NULL ? post_sealed(channel, &sending, writes, count)
+                             : post_clear(channel, &sending, writes, count);
 }
 
 void udp_pace(struct fabric_endpoint *endpoint, uint64_t rate_bps)
@@ -726,6 +733,29 @@ static void lay_out_control_sealed(struct udp_endpoint *endpoint, struct batch *
     }
 }
 
+static __attribute__((noinline)) int control_send_clear(struct udp_endpoint *endpoint,
+                                                        const struct sending *sending,
+                                                        const struct fabric_datagram *datagrams,
+                                                        uint32_t count)
+{
+    struct control_path path = control_path(endpoint);
+    struct batch batch;
+    uint32_t taken = 0;
+    uint64_t wire_bytes = 0; /* only those of data are counted */
+    while (taken < count) {  /* each round takes a datagram, drops GSO for good, or was interrupted */
+        uint32_t left = count - taken;
+        lay_out_control(endpoint, &batch, &path, datagrams + taken,
+                        left < FABRIC_BATCH_MAX ? left : FABRIC_BATCH_MAX);
+        int gone = send_laid_out(sending, &batch, &wire_bytes);
+        if (gone == SEND_FULL)
+            break;
+        if (gone < 0)
+            return taken > 0 ? (int)taken : gone;
+        taken += (uint32_t)gone;
+    }
+    return (int)taken;
+}
+
 static __attribute__((noinline)) int control_send_sealed(struct udp_endpoint *endpoint,
                                                          const struct sending *sending,
                                                          const struct fabric_datagram *datagrams,
@@ -759,27 +789,11 @@ int udp_control_send(struct fabric_endpoint *base, const struct fabric_datagram 
     const struct udp_fabric *fabric = udp_fabric_of(endpoint);
     const struct sending sending = {endpoint, fabric->front.fd, fabric->front.port, &endpoint->control_gso,
                                     NULL};
-    struct control_path path = control_path(endpoint);
-    struct batch batch;
-    uint32_t taken = 0;
-    uint64_t wire_bytes = 0; /* only those of data are counted */
     assert(endpoint->connected);
     if (atomic_load_explicit(&endpoint->punching, memory_order_acquire))
         udp_punch_due(endpoint);
-    if (endpoint->keys != NULL)
-        return control_send_sealed(endpoint, &sending, datagrams, count);
-    while (taken < count) { /* each round takes a datagram, drops GSO for good, or was interrupted */
-        uint32_t left = count - taken;
-        lay_out_control(endpoint, &batch, &path, datagrams + taken,
-                        left < FABRIC_BATCH_MAX ? left : FABRIC_BATCH_MAX);
-        int gone = send_laid_out(&sending, &batch, &wire_bytes);
-        if (gone == SEND_FULL)
-            break;
-        if (gone < 0)
-            return taken > 0 ? (int)taken : gone;
-        taken += (uint32_t)gone;
-    }
-    return (int)taken;
+    return endpoint->keys != NULL ? control_send_sealed(endpoint, &sending, datagrams, count)
+                                  : control_send_clear(endpoint, &sending, datagrams, count);
 }
 
 /* ---- cnp ------------------------------------------------------------------------------------------- */

@@ -25,7 +25,7 @@ from_system=$(ldd "$folder/unpacked/longhaul/bin/longhaul" "$folder"/unpacked/lo
 rm -rf "$folder/unpacked"
 echo "$(cd "$folder" && echo *.whl): from the system: $from_system"
 case $from_system in
-*isal* | *xxhash* | *inih* | *crypto* | *libssl* | *ibverbs*)
+*isal* | *xxhash* | *inih* | *crypto* | *libssl* | *IPSec_MB* | *ibverbs*)
     echo "wheel.sh: libraries are missing in the wheel" >&2
     exit 1
     ;;

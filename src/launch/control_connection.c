@@ -25,14 +25,12 @@
 /* ---- control stream -------------------------------------------------------------------------------- */
 
 /* NULL: no memory. */
-static struct control_stream *control_stream_create(struct control_connection *control, uint16_t id,
-                                                    int wake_fd)
+static struct control_stream *control_stream_create(struct control_connection *control, int wake_fd)
 {
     struct control_stream *stream = calloc(1, sizeof *stream);
     if (!stream)
         return NULL;
     stream->control = control;
-    stream->id = id;
     stream->wake_fd = wake_fd;
     return stream;
 }
@@ -271,7 +269,6 @@ void control_acceptor_close(struct control_acceptor *acceptor)
 #define OUT_MAX      ((size_t)4 << 20) /* of what does not leave: a peer that reads has far less waiting */
 #define FLUSH_NS     (LH_NS_PER_S / 2) /* the last frames wait that long for a peer to read */
 #define WHERE_MAX    256u
-#define AHEAD_MAX    64u /* streams that threads of a peer open at once: far more than CONTROL_OPENING_MAX */
 
 struct control_connection {
     struct watch_other watch;
@@ -321,34 +318,29 @@ static bool make_room(struct control_connection *control)
     return true;
 }
 
-/* Threads of the peer draw the lowest free numbers, but their proposals may leave in another order. False: no
- * memory, or too far ahead for that. */
-static bool reach(struct control_connection *control, uint32_t id)
+/* NULL: no memory. It has no number yet. */
+static struct control_stream *add_stream(struct control_connection *control, int wake_fd)
 {
-    if (id >= control->count + AHEAD_MAX)
-        return false;
-    while (control->count < id) {
-        if (!make_room(control))
-            return false;
-        control->streams[control->count++] = NULL;
-    }
-    return true;
-}
-
-/* id: one that is free, or the next. NULL: no memory, or none left. */
-static struct control_stream *add_stream(struct control_connection *control, uint32_t id, int wake_fd)
-{
-    assert(id <= control->count);
-    if (id == control->count && !make_room(control))
-        return NULL;
-    struct control_stream *stream = control_stream_create(control, (uint16_t)id, wake_fd);
+    struct control_stream *stream = control_stream_create(control, wake_fd);
     if (!stream)
         return NULL;
-    control->streams[id] = stream;
-    control->count += id == control->count;
     control->live++;
     control->opening++;
     return stream;
+}
+
+/* id: one that is free, or the next. False: no memory, or none left. */
+static bool give_number(struct control_stream *stream, uint32_t id)
+{
+    struct control_connection *control = stream->control;
+    assert(id <= control->count && !stream->numbered);
+    if (id == control->count && !make_room(control))
+        return false;
+    stream->id = (uint16_t)id;
+    stream->numbered = true;
+    control->streams[id] = stream;
+    control->count += id == control->count;
+    return true;
 }
 
 static uint32_t first_free(struct control_connection *control)
@@ -380,7 +372,7 @@ static void keep_number_or_free(struct control_stream *stream)
 /* Who had it has it no longer. This side has said its last. */
 static void drop_stream(struct control_connection *control, struct control_stream *stream)
 {
-    if (!has_no_number(stream))
+    if (stream->numbered && !has_no_number(stream))
         control->streams[stream->id] = HALF_ENDED;
     control->opening -= stream->connection == NULL;
     control_stream_free(stream);
@@ -496,6 +488,8 @@ static void write_last(struct control_stream *stream, enum handshake_type type, 
     if (stream->sent_last)
         return;
     stream->sent_last = true;
+    if (!stream->numbered) /* the peer knows nothing of it */
+        return;
     write_frame(stream->control, stream->id, type, body, bytes);
     keep_number_or_free(stream);
 }
@@ -511,9 +505,13 @@ static size_t reason_bytes(const char *reason)
 static bool open_for_peer(struct control_connection *control, const struct handshake_header *header,
                           const uint8_t *body)
 {
-    struct control_stream *stream = add_stream(control, header->stream, -1);
+    struct control_stream *stream = add_stream(control, -1);
     if (!stream)
         return false;
+    if (!give_number(stream, header->stream)) {
+        drop_stream(control, stream);
+        return false;
+    }
     control_stream_deliver(stream, header, body);
     stream->wake_fd = control_acceptor_wake_fd(control->acceptor);
     bool is_one_too_many = control->opening > CONTROL_OPENING_MAX;
@@ -547,7 +545,7 @@ static bool on_frame(struct control_connection *control, const struct handshake_
         return true;
     if (control->closing)
         return true;
-    return control->acceptor && header->type == HANDSHAKE_PROPOSAL && reach(control, id) &&
+    return control->acceptor && header->type == HANDSHAKE_PROPOSAL && id <= control->count &&
            open_for_peer(control, header, body);
 }
 
@@ -736,9 +734,9 @@ static void add_to_engine(struct control_connection *control)
 int control_connection_begin(struct lh_connection *connection, const struct control_origin *origin)
 {
     struct control_connection *control = create(connection->engine, origin);
-    struct control_stream *stream = control ? add_stream(control, 0, -1) : NULL;
-    int error = stream ? engine_watch(control->engine, &control->watch)
-                       : lh_fail(LH_ENOMEM, "no memory for a control connection");
+    struct control_stream *stream = control ? add_stream(control, -1) : NULL;
+    int error = stream && give_number(stream, 0) ? engine_watch(control->engine, &control->watch)
+                                                 : lh_fail(LH_ENOMEM, "no memory for a control connection");
     if (error) {
         if (stream)
             drop_stream(control, stream);
@@ -776,7 +774,7 @@ struct control_stream *control_stream_open(struct lh_engine *engine, const char 
     for (uint32_t i = 0; !stream && (control = next_to(engine, where, identity, i)) != NULL; i++) {
         pthread_mutex_lock(&control->lock);
         if (!control->ended && !control->closing)
-            stream = add_stream(control, first_free(control), wake_fd);
+            stream = add_stream(control, wake_fd);
         pthread_mutex_unlock(&control->lock);
         release(control);
     }
@@ -805,9 +803,12 @@ int control_stream_packet_secret(struct control_stream *stream, const struct cha
 int control_stream_send(struct control_stream *stream, enum handshake_type type, const void *body,
                         uint32_t bytes)
 {
-    pthread_mutex_lock(&stream->control->lock);
-    int error = write_frame(stream->control, stream->id, type, body, bytes);
-    pthread_mutex_unlock(&stream->control->lock);
+    struct control_connection *control = stream->control;
+    pthread_mutex_lock(&control->lock);
+    /* Number and first frame under one lock: the peer takes no number that leaves a gap. */
+    bool numbered = stream->numbered || (!control->ended && give_number(stream, first_free(control)));
+    int error = numbered ? write_frame(control, stream->id, type, body, bytes) : peer_is_gone();
+    pthread_mutex_unlock(&control->lock);
     return error;
 }
 

@@ -74,7 +74,8 @@ struct control_origin {
 int control_connection_begin(struct lh_connection *connection, const struct control_origin *origin);
 
 /* A stream of a connection of the engine to there, with the key of that identity (channel_identity()); NULL:
- * there is none, connect. wake_fd: an eventfd, written for each frame until the handshake is over. */
+ * there is none, connect. Its first frame, a PROPOSAL, gives it its number: without it the peer knows nothing
+ * of it. wake_fd: an eventfd, written for each frame until the handshake is over. */
 struct control_stream *control_stream_open(struct lh_engine *engine, const char *where,
                                            const char *identity, int wake_fd);
 /* Of the TCP connection, for questions about its ends. */
@@ -117,7 +118,8 @@ struct control_frame {
 
 struct control_stream {
     struct control_connection *control;
-    uint16_t id;
+    uint16_t id; /* where it is numbered */
+    bool numbered;
     bool sent_last;                   /* this side's FIN or REFUSE is sent */
     bool received_last;               /* the peer's came */
     int wake_fd;                      /* an eventfd of who runs its handshake */

@@ -603,7 +603,7 @@ static void test_places_are_shared(void **state)
     must(lh_engine_destroy(clients), "lh_engine_destroy");
 }
 
-/* Threads draw numbers in one order, and their proposals leave in another. */
+/* Threads open streams in one order, and their proposals leave in another. One fails before its own. */
 static void test_proposals_in_another_order(void **state)
 {
     (void)state;
@@ -619,11 +619,13 @@ static void test_proposals_in_another_order(void **state)
         streams[i] = control_stream_open(clients, host.where, "", wake_fd);
         assert_non_null(streams[i]);
     }
-    for (uint32_t i = 3; i-- > 0;)
+    control_stream_refuse(streams[0], "failed");
+    for (uint32_t i = 3; i-- > 1;)
         must(control_stream_send(streams[i], HANDSHAKE_PROPOSAL, body, propose(body)),
              "control_stream_send");
-    for (uint32_t i = 0; i < 3; i++) {
+    for (uint32_t i = 1; i < 3; i++) {
         assert_int_equal(hear(streams[i], body), HANDSHAKE_PROPOSAL);
+        assert_int_equal(streams[i]->id, 3 - i);
         control_stream_refuse(streams[i], "over");
     }
     assert_int_equal(lh_connection_error(meeting.ends[0]), 0);

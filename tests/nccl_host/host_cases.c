@@ -265,6 +265,34 @@ static void case_many(void)
     CHECK(!net_warnings());
 }
 
+/* Strangers who reach the port, and do not know a token, take no place for long: neither those that send a
+ * wrong one, nor those of a listen comm that is gone. */
+static void case_strangers(void)
+{
+    enum { STRANGERS = 100, AT = 16 }; /* AT: of the token in a handle */
+    const struct net *net = begin();
+    char handle[NCCL_HANDLE_BYTES], wrong[NCCL_HANDLE_BYTES], gone[NCCL_HANDLE_BYTES];
+    void *closed = net_listen(net, gone), *listen = net_listen(net, handle);
+    net_close_listen(net, closed);
+    void *send[STRANGERS] = {0}, *recv = NULL, *own = NULL;
+    for (int i = 0; i < STRANGERS; i++) {
+        memcpy(wrong, i % 2 ? handle : gone, sizeof wrong);
+        wrong[AT] ^= (char)(i % 2);
+        while (!send[i])
+            send[i] = net_connect(net, wrong);
+    }
+    CHECK(!net_accept(net, listen));
+    while (!own)
+        own = net_connect(net, handle);
+    while (!recv)
+        recv = net_accept(net, listen);
+    exchange(net, (struct net_pair){own, recv}, 5000);
+    for (int i = 0; i < STRANGERS; i++)
+        net_close_send(net, send[i]);
+    net_close_listen(net, listen);
+    net_close_pair(net, (struct net_pair){own, recv});
+}
+
 static void *pairs_run(void *context)
 {
     const struct net *net = context;
@@ -298,6 +326,10 @@ static void case_fork(void)
     if (child == 0) {
         CHECK(net_try_init(net) == NCCL_INVALID_USAGE);
         CHECK(net_try_connect(net, 0, handle, &comm) == NCCL_INVALID_USAGE);
+        CHECK(net_try_accept(net, listen, &comm) == NCCL_INVALID_USAGE);
+        CHECK(net_try_isend(net, pair.send, handle, 1, 0, &comm) == NCCL_INVALID_USAGE && !comm);
+        net_close_listen(net, listen);
+        net_close_pair(net, pair);
         _exit(0); /* without a sanitizer's look at the parent's memory */
     }
     CHECK(waitpid(child, &status, 0) == child && status == 0);
@@ -546,6 +578,17 @@ static void case_parked(void)
     }
     CHECK(result == NCCL_INTERNAL_ERROR && net_warnings() == 1 && sent >= 64);
     net_close_pair(net, pair);
+    /* Empty ones count, too. */
+    pair = net_connect_pair(net);
+    request = net_irecv(net, pair.recv, 2, buffers, bytes, tags);
+    for (result = 0, send = NULL; !result; result = net_try_test(net, request, &done, NULL)) {
+        if (!send)
+            send = net_isend(net, pair.send, data, 0, 3);
+        if (send && net_test(net, send, NULL))
+            send = NULL;
+    }
+    CHECK(result == NCCL_INTERNAL_ERROR && net_warnings() == 1);
+    net_close_pair(net, pair);
 }
 
 /* ---- what the LL protocols need ------------------------------------------------------------------------ */
@@ -621,12 +664,12 @@ int cases_main(int argc, char **argv)
         const char *name;
         void (*run)(void);
     } cases[] = {
-        {"versions", case_versions}, {"twice", case_twice},     {"settings", case_settings},
-        {"memory", case_memory},     {"handles", case_handles}, {"many", case_many},
-        {"threads", case_threads},   {"fork", case_fork},       {"close", case_close},
-        {"linger", case_linger},     {"no_poll", case_no_poll}, {"oversize", case_oversize},
-        {"groups", case_groups},     {"parked", case_parked},   {"exhaustion", case_exhaustion},
-        {"lines", case_lines},
+        {"versions", case_versions},     {"twice", case_twice},     {"settings", case_settings},
+        {"memory", case_memory},         {"handles", case_handles}, {"many", case_many},
+        {"threads", case_threads},       {"fork", case_fork},       {"close", case_close},
+        {"linger", case_linger},         {"no_poll", case_no_poll}, {"oversize", case_oversize},
+        {"strangers", case_strangers},   {"groups", case_groups},   {"parked", case_parked},
+        {"exhaustion", case_exhaustion}, {"lines", case_lines},
     };
     int run = 0, failed = 0;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -40,6 +40,8 @@
 #define TURN_COMPLETIONS 64
 /* What parked messages may take. NCCL's senders are at most 8 steps of 1 MiB ahead, for each tag. */
 #define PARKED_BYTES ((size_t)NCCL_GROUP_MAX * 8 << 20)
+/* How many may be parked: a peer could send empty ones without end. */
+#define PARKED_MAX 4096u
 /* How long memory may be missing, with nothing in flight, before that is an error. */
 #define MEMORY_PATIENCE_S 10
 
@@ -119,6 +121,7 @@ struct nccl_comm {
     struct target target;
     struct parked *parked, **parked_end;
     size_t parked_bytes;
+    uint32_t parked_count;
 
     struct queue waiting; /* requests: to be copied to frames, or without all their messages */
     struct request *free;
@@ -408,6 +411,8 @@ static int progress_send(struct nccl_comm *comm)
 int nccl_comm_isend(struct nccl_comm *comm, const void *data, size_t bytes, int tag, void **out)
 {
     *out = NULL;
+    if (nccl_is_inherited())
+        return nccl_refuse_child();
     if (bytes > INT_MAX) {
         nccl_log(NCCL_LOG_WARN, "isend: %zu bytes: too long (use at most 2147483647)", bytes);
         return NCCL_INVALID_USAGE;
@@ -480,12 +485,16 @@ static void part_end(struct nccl_comm *comm, struct request *request)
 
 static int park(struct nccl_comm *comm, int tag, struct parked **out)
 {
+    if (comm->parked_count == PARKED_MAX)
+        return fail(comm, NCCL_INTERNAL_ERROR, "irecv",
+                    "more than 4096 messages have other tags than those of the receives");
     struct parked *parked = calloc(1, sizeof *parked);
     if (!parked)
         return fail(comm, NCCL_SYSTEM_ERROR, "irecv", "out of memory");
     parked->tag = tag;
     *comm->parked_end = parked;
     comm->parked_end = &parked->next;
+    comm->parked_count++;
     *out = parked;
     return NCCL_SUCCESS;
 }
@@ -529,6 +538,7 @@ static int take_parked(struct nccl_comm *comm)
         else if (!result)
             comm->target = found;
         comm->parked_bytes -= parked->bytes;
+        comm->parked_count--;
         *at = parked->next;
         if (!*at)
             comm->parked_end = at;
@@ -599,10 +609,18 @@ static int progress_recv(struct nccl_comm *comm)
     return result;
 }
 
+/* test reports sizes as int. */
+static size_t longest(size_t bytes)
+{
+    return bytes < INT_MAX ? bytes : INT_MAX;
+}
+
 int nccl_comm_irecv(struct nccl_comm *comm, int n, void *const *data, const size_t *sizes, const int *tags,
                     void **out)
 {
     *out = NULL;
+    if (nccl_is_inherited())
+        return nccl_refuse_child();
     if (n < 1 || n > NCCL_GROUP_MAX) {
         nccl_log(NCCL_LOG_WARN, "irecv: %d buffers: out of range (use 1 to %d)", n, NCCL_GROUP_MAX);
         return NCCL_INVALID_USAGE;
@@ -614,7 +632,7 @@ int nccl_comm_irecv(struct nccl_comm *comm, int n, void *const *data, const size
         request->n = n;
         for (int i = 0; i < n; i++)
             request->parts[i] =
-                (struct part){.data = data[i], .capacity = sizes[i], .tag = tags ? tags[i] : 0};
+                (struct part){.data = data[i], .capacity = longest(sizes[i]), .tag = tags ? tags[i] : 0};
         queue_add(&comm->waiting, request);
         result = take_parked(comm);
         if (!result)
@@ -639,6 +657,9 @@ int nccl_comm_test(void *handle, int *done, int *sizes)
 {
     struct request *request = handle;
     struct nccl_comm *comm = request->comm;
+    *done = 0;
+    if (nccl_is_inherited())
+        return nccl_refuse_child();
     pthread_mutex_lock(&comm->lock);
     assert(request->kind != REQUEST_FREE);
     int result = request->kind == REQUEST_SEND ? progress_send(comm) : progress_recv(comm);

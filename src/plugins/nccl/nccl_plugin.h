@@ -25,6 +25,13 @@ void nccl_log_to(nccl_logger logger);
 /* Writes a line to NCCL's log. */
 __attribute__((format(printf, 2, 3))) void nccl_log(enum nccl_log_level level, const char *format, ...);
 
+/* A process forked from the one that called nccl_watch_forks() has none of its threads, and its locks may be
+ * held: calls take none, and fail with the result of nccl_refuse_child(), which logs why; what only closes
+ * does nothing. nccl_watch_forks() fails without memory. */
+int nccl_watch_forks(void);
+bool nccl_is_inherited(void);
+int nccl_refuse_child(void);
+
 #define NCCL_TEXT_MAX    512
 #define NCCL_DEVICES_MAX 64
 
@@ -65,6 +72,8 @@ struct nccl_landing nccl_landing_for(uint64_t window_bytes);
 int nccl_settings_read(struct nccl_settings *settings);
 /* Lists the devices that the settings select: one for each interface. NCCL_SYSTEM_ERROR: there is none. */
 int nccl_settings_devices(const struct nccl_settings *settings, struct nccl_device *devices, int *count);
+/* Mbit/s, as NCCL has it. */
+int nccl_settings_speed(uint64_t rate_bps);
 /* Sets the attributes of a connection or listener. They point into the settings. */
 void nccl_settings_attr(const struct nccl_settings *settings, struct lh_attr *attr,
                         struct lh_security *security);

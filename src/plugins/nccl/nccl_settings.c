@@ -3,10 +3,12 @@
 
 #include <assert.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Of a connection. 2 Gbit/s over 25 ms have 6 MiB in flight. A lost packet holds a message up for a round
  * trip, in which those behind it land: twice that. The rest is for a faster path. A comm takes what it uses
@@ -44,6 +46,33 @@ void nccl_log(enum nccl_log_level level, const char *format, ...)
     va_end(arguments);
     if (logger)
         logger((int)level, NCCL_LOG_INIT | NCCL_LOG_NET, "longhaul", 0, "NET/Longhaul : %s", line);
+}
+
+/* ---- fork() -------------------------------------------------------------------------------------------- */
+
+static bool inherited;
+
+static void on_fork(void)
+{
+    __atomic_store_n(&inherited, true, __ATOMIC_RELAXED);
+}
+
+int nccl_watch_forks(void)
+{
+    return pthread_atfork(NULL, NULL, on_fork);
+}
+
+bool nccl_is_inherited(void)
+{
+    return __atomic_load_n(&inherited, __ATOMIC_RELAXED);
+}
+
+int nccl_refuse_child(void)
+{
+    nccl_log(NCCL_LOG_WARN,
+             "process %d: opened by its parent before fork() (start NCCL in one of them only)",
+             (int)getpid());
+    return NCCL_INVALID_USAGE;
 }
 
 /* ---- variables ----------------------------------------------------------------------------------------- */
@@ -252,6 +281,12 @@ void nccl_settings_attr(const struct nccl_settings *settings, struct lh_attr *at
 
 /* ---- devices ------------------------------------------------------------------------------------------- */
 
+int nccl_settings_speed(uint64_t rate_bps)
+{
+    uint64_t mbits = rate_bps / 1000000;
+    return mbits < INT_MAX ? (int)mbits : INT_MAX;
+}
+
 static void describe(struct nccl_device *out, const struct lh_device *device)
 {
     char link[128], path[PATH_MAX], speed[16] = "";
@@ -262,7 +297,7 @@ static void describe(struct nccl_device *out, const struct lh_device *device)
     snprintf(link, sizeof link, "/sys/class/net/%s/device", device->interface);
     if (realpath(link, path) && strlen(path) < sizeof out->pci_path)
         strcpy(out->pci_path, path); // NOLINT: the length is checked
-    out->speed = (int)(device->rate_bps / 1000000);
+    out->speed = nccl_settings_speed(device->rate_bps);
     snprintf(link, sizeof link, "/sys/class/net/%s/speed", device->interface);
     FILE *file = out->speed ? NULL : fopen(link, "re");
     if (file) {

@@ -25,18 +25,19 @@
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
-#include <unistd.h>
 
 #define ACCEPT_TURN_NS     (100 * LH_NS_PER_MS)
 #define CONNECT_TIMEOUT_NS (60 * LH_NS_PER_S)
 #define CLOSE_TIMEOUT_S    10
 #define CLOSE_TURN_NS      1000000
-/* An accepted client without token, or with one that no listen comm has, and a connect that NCCL gave up. */
+/* An accepted client that sends no token, and a connect that NCCL gave up. */
 #define ORPHAN_TIMEOUT_S 60
 /* As many as a listener admits before they are accepted. NCCL repeats the calls beyond. */
 #define CONNECTS_MAX 8
-/* Accepted clients that no listen comm has taken. */
-#define CLIENTS_MAX 64
+/* Accepted clients without token: a further one takes the place of the oldest. So strangers do not stop the
+ * acceptor. Those with a token of a listen comm, which only its peers know, are not counted: NCCL may accept
+ * them late. As many of those that are over wait for the closer. */
+#define STRANGERS_MAX 64
 
 /* ---- handle -------------------------------------------------------------------------------------------- */
 
@@ -57,6 +58,8 @@ struct client {
     struct client *next;
     struct lh_connection *connection;
     struct lh_request *hello;
+    uint64_t token; /* 0: none yet */
+    bool is_over;   /* it failed, or no listen comm has its token: the closer ends it */
     time_t since_s;
 };
 
@@ -70,9 +73,9 @@ struct opened {
     bool is_open;
     struct lh_engine *engine;
     struct lh_listener *listener;
-    bool has_acceptor;
-    int listen_comms, clients_count;
-    struct client *clients;
+    bool has_acceptor, is_broken; /* broken: the listener accepts no more */
+    int listen_comms, silent, over;
+    struct client *clients; /* the oldest first */
 };
 
 /* A connect of NCCL that its thread runs. */
@@ -96,7 +99,6 @@ struct closing {
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    pid_t process;
     bool is_ready, has_closer, is_ending;
     struct nccl_settings settings;
     struct nccl_device devices[NCCL_DEVICES_MAX];
@@ -114,21 +116,6 @@ static time_t now_s(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return now.tv_sec;
-}
-
-/* After fork() the threads and the engines are the parent's, and one may have held the lock. */
-static bool is_inherited(void)
-{
-    pid_t process = __atomic_load_n(&plugin.process, __ATOMIC_ACQUIRE);
-    return process && process != getpid();
-}
-
-static int refuse_child(void)
-{
-    nccl_log(NCCL_LOG_WARN,
-             "process %d: opened by its parent before fork() (start NCCL in one of them only)",
-             (int)getpid());
-    return NCCL_INVALID_USAGE;
 }
 
 /* ---- the closer ---------------------------------------------------------------------------------------- */
@@ -154,10 +141,11 @@ static struct client *take_orphan(void)
 {
     for (int i = 0; i < plugin.count; i++)
         for (struct client **at = &plugin.opened[i].clients; *at; at = &(*at)->next)
-            if (now_s() - (*at)->since_s >= ORPHAN_TIMEOUT_S) {
+            if ((*at)->is_over || (!(*at)->token && now_s() - (*at)->since_s >= ORPHAN_TIMEOUT_S)) {
                 struct client *found = *at;
                 *at = found->next;
-                plugin.opened[i].clients_count--;
+                plugin.opened[i].over -= found->is_over;
+                plugin.opened[i].silent -= !found->is_over;
                 return found;
             }
     return NULL;
@@ -192,7 +180,7 @@ static bool end_one(void)
         return false;
     pthread_mutex_unlock(&plugin.lock);
     if (client) {
-        nccl_log(NCCL_LOG_INFO, "%s: refused: no listen comm has its token",
+        nccl_log(NCCL_LOG_INFO, "%s: refused: it has sent no token of a listen comm",
                  lh_peer_name(client->connection));
         client_free(client);
     }
@@ -257,11 +245,14 @@ static int start_thread(void *(*run)(void *), void *context)
 
 int nccl_setup_close(void *comm)
 {
-    if (!comm)
+    if (!comm || nccl_is_inherited())
         return NCCL_SUCCESS;
     struct closing *closing = malloc(sizeof *closing);
     if (!closing) { /* then the caller waits, which is short unless the peer is far */
         nccl_comm_destroy(comm);
+        pthread_mutex_lock(&plugin.lock);
+        plugin.comms--;
+        pthread_mutex_unlock(&plugin.lock);
         return NCCL_SUCCESS;
     }
     *closing = (struct closing){.comm = comm, .since_s = now_s()};
@@ -271,6 +262,48 @@ int nccl_setup_close(void *comm)
     pthread_cond_broadcast(&plugin.changed);
     pthread_mutex_unlock(&plugin.lock);
     return NCCL_SUCCESS;
+}
+
+/* ---- accepted clients ---------------------------------------------------------------------------------- */
+
+static void end_client(struct opened *opened, struct client *client)
+{
+    client->is_over = true;
+    opened->over++;
+    pthread_cond_broadcast(&plugin.changed);
+}
+
+static bool is_listening(const struct opened *opened, uint64_t token)
+{
+    const struct listen_comm *listen = plugin.listens;
+    while (listen && (listen->opened != opened || listen->token != token))
+        listen = listen->next;
+    return listen != NULL;
+}
+
+/* With the lock. Reads the tokens that have come. */
+static void judge_clients(struct opened *opened)
+{
+    for (struct client *client = opened->clients; client && opened->silent > 0; client = client->next) {
+        struct lh_result hello = {0};
+        if (client->token || client->is_over || lh_test(client->hello, &hello) != 1)
+            continue;
+        opened->silent--;
+        client->token = hello.error ? 0 : hello.tag;
+        if (!client->token || !is_listening(opened, client->token))
+            end_client(opened, client);
+    }
+}
+
+static void make_room(struct opened *opened)
+{
+    struct client *client = opened->clients;
+    while (client && (client->token || client->is_over))
+        client = client->next;
+    if (client && opened->silent >= STRANGERS_MAX) {
+        opened->silent--;
+        end_client(opened, client);
+    }
 }
 
 /* ---- opening a device ---------------------------------------------------------------------------------- */
@@ -289,11 +322,12 @@ static void add_client(struct opened *opened, struct lh_connection *connection)
     client->connection = connection;
     client->since_s = now_s();
     pthread_mutex_lock(&plugin.lock);
+    make_room(opened);
     struct client **end = &opened->clients;
-    while (*end) /* at most CLIENTS_MAX */
+    while (*end)
         end = &(*end)->next;
     *end = client;
-    opened->clients_count++;
+    opened->silent++;
     pthread_cond_broadcast(&plugin.changed);
     pthread_mutex_unlock(&plugin.lock);
 }
@@ -302,8 +336,9 @@ static void *acceptor_run(void *context)
 {
     struct opened *opened = context;
     pthread_mutex_lock(&plugin.lock);
-    while (!plugin.is_ending) {
-        if (opened->listen_comms == 0 || opened->clients_count >= CLIENTS_MAX) {
+    while (!plugin.is_ending && !opened->is_broken) {
+        judge_clients(opened);
+        if (opened->listen_comms == 0 || opened->over >= STRANGERS_MAX) {
             pthread_cond_wait(&plugin.changed, &plugin.lock);
             continue;
         }
@@ -312,11 +347,10 @@ static void *acceptor_run(void *context)
         int error = lh_accept(opened->listener, ACCEPT_TURN_NS, &connection);
         if (!error)
             add_client(opened, connection);
-        else if (error != -LH_ETIMEDOUT) {
+        else if (error != -LH_ETIMEDOUT)
             nccl_log(NCCL_LOG_WARN, "accept: %s", lh_last_error());
-            nanosleep(&(struct timespec){.tv_nsec = ACCEPT_TURN_NS}, NULL);
-        }
         pthread_mutex_lock(&plugin.lock);
+        opened->is_broken = error && error != -LH_ETIMEDOUT;
     }
     opened->has_acceptor = false;
     pthread_cond_broadcast(&plugin.changed);
@@ -422,8 +456,8 @@ int nccl_setup_init(nccl_logger logger, int version)
 {
     int result = NCCL_SUCCESS;
     nccl_log_to(logger);
-    if (is_inherited())
-        return refuse_child();
+    if (nccl_is_inherited())
+        return nccl_refuse_child();
     pthread_mutex_lock(&plugin.lock);
     if (!plugin.is_ready) {
         result = nccl_settings_read(&plugin.settings);
@@ -431,8 +465,9 @@ int nccl_setup_init(nccl_logger logger, int version)
             result = nccl_settings_devices(&plugin.settings, plugin.devices, &plugin.count);
         if (!result)
             result = try_settings();
+        if (!result && nccl_watch_forks())
+            result = NCCL_SYSTEM_ERROR;
         if (!result) {
-            __atomic_store_n(&plugin.process, getpid(), __ATOMIC_RELEASE);
             plugin.is_ready = true;
             tell_start(version);
         }
@@ -443,6 +478,8 @@ int nccl_setup_init(nccl_logger logger, int version)
 
 int nccl_setup_devices(int *count)
 {
+    if (nccl_is_inherited())
+        return nccl_refuse_child();
     pthread_mutex_lock(&plugin.lock);
     *count = plugin.count;
     pthread_mutex_unlock(&plugin.lock);
@@ -460,10 +497,12 @@ static int check_device(int index, const char *call)
 
 int nccl_setup_properties(int index, struct nccl_properties *properties)
 {
+    if (nccl_is_inherited())
+        return nccl_refuse_child();
     pthread_mutex_lock(&plugin.lock);
     int result = check_device(index, "getProperties");
     if (!result) {
-        int speed = (int)(plugin.settings.rate_bps / 1000000);
+        int speed = nccl_settings_speed(plugin.settings.rate_bps);
         *properties = (struct nccl_properties){
             .device = &plugin.devices[index],
             .index = index,
@@ -519,8 +558,8 @@ int nccl_setup_listen(int device, void *out, void **listen_comm)
 {
     struct handle handle;
     *listen_comm = NULL;
-    if (is_inherited())
-        return refuse_child();
+    if (nccl_is_inherited())
+        return nccl_refuse_child();
     pthread_mutex_lock(&plugin.lock);
     int result = listen_now(device, &handle, listen_comm);
     pthread_mutex_unlock(&plugin.lock);
@@ -534,11 +573,16 @@ int nccl_setup_listen(int device, void *out, void **listen_comm)
 int nccl_setup_close_listen(void *comm)
 {
     struct listen_comm *listen = comm;
+    if (nccl_is_inherited())
+        return NCCL_SUCCESS;
     pthread_mutex_lock(&plugin.lock);
     for (struct listen_comm **at = &plugin.listens; listen && *at; at = &(*at)->next)
         if (*at == listen) {
             *at = listen->next;
             listen->opened->listen_comms--;
+            for (struct client *client = listen->opened->clients; client; client = client->next)
+                if (client->token == listen->token && !client->is_over)
+                    end_client(listen->opened, client);
             free(listen);
             break;
         }
@@ -546,47 +590,36 @@ int nccl_setup_close_listen(void *comm)
     return NCCL_SUCCESS;
 }
 
-/* Takes the client with the token of a listen comm, if it is there. One that failed is dropped. */
-static struct client *take_client(const struct listen_comm *listen, bool *failed)
+/* Takes the oldest client with the token of a listen comm. */
+static struct client *take_client(const struct listen_comm *listen)
 {
-    struct client **at = &listen->opened->clients;
-    while (*at) { /* at most CLIENTS_MAX */
-        struct client *client = *at;
-        struct lh_result hello = {0};
-        bool done = lh_test(client->hello, &hello) == 1;
-        *failed = done && hello.error;
-        if (done && (hello.error || hello.tag == listen->token)) {
-            *at = client->next;
-            listen->opened->clients_count--;
-            pthread_cond_broadcast(&plugin.changed);
-            return client;
-        }
+    struct client **at = &listen->opened->clients, *client;
+    judge_clients(listen->opened);
+    while ((client = *at) && (client->token != listen->token || client->is_over))
         at = &client->next;
-    }
-    return NULL;
+    if (client)
+        *at = client->next;
+    return client;
 }
 
 int nccl_setup_accept(void *listen_comm, void **recv_comm)
 {
     struct listen_comm *listen = listen_comm;
-    bool failed = false;
     *recv_comm = NULL;
+    if (nccl_is_inherited())
+        return nccl_refuse_child();
     pthread_mutex_lock(&plugin.lock);
-    struct client *client = take_client(listen, &failed);
+    struct client *client = take_client(listen);
+    bool is_broken = listen->opened->is_broken;
     plugin.comms += client != NULL;
     pthread_mutex_unlock(&plugin.lock);
     if (!client)
-        return NCCL_SUCCESS;
+        return is_broken ? NCCL_SYSTEM_ERROR : NCCL_SUCCESS; /* its reason is in the log */
     struct nccl_comm *comm = NULL;
-    int result = NCCL_SUCCESS;
-    if (failed) {
-        client_free(client);
-    } else {
-        struct nccl_landing landing = nccl_landing_for(plugin.settings.window_bytes);
-        lh_request_free(client->hello);
-        result = nccl_comm_recv_create(client->connection, listen->opened->engine, &landing, &comm);
-        free(client);
-    }
+    struct nccl_landing landing = nccl_landing_for(plugin.settings.window_bytes);
+    lh_request_free(client->hello);
+    int result = nccl_comm_recv_create(client->connection, listen->opened->engine, &landing, &comm);
+    free(client);
     *recv_comm = comm;
     if (!comm) {
         pthread_mutex_lock(&plugin.lock);
@@ -680,8 +713,8 @@ int nccl_setup_connect(int device, const void *bytes, void **send_comm)
     struct handle handle;
     *send_comm = NULL;
     int result = read_handle(bytes, &handle);
-    if (!result && is_inherited())
-        result = refuse_child();
+    if (!result && nccl_is_inherited())
+        result = nccl_refuse_child();
     if (result)
         return result;
     pthread_mutex_lock(&plugin.lock);
@@ -734,7 +767,7 @@ static void close_device(struct opened *opened)
  * threads may still run. */
 __attribute__((destructor)) static void end_process(void)
 {
-    if (!plugin.is_ready || is_inherited())
+    if (!plugin.is_ready || nccl_is_inherited())
         return;
     pthread_mutex_lock(&plugin.lock);
     plugin.is_ending = true;

@@ -526,6 +526,8 @@ static void test_the_connecting_side(void **state)
         must(control_stream_send(streams[i], HANDSHAKE_PROPOSAL, "p", 1), "control_stream_send");
         expect_heard(&host, i, HANDSHAKE_PROPOSAL, "p");
     }
+    /* One that failed before its first frame: the peer knows nothing of it. */
+    control_stream_refuse(control_stream_open(host.engine, WHERE, "", host.wake_fd), "failed");
     /* The lowest that both have ended is used again. */
     control_stream_refuse(streams[2], "a");
     control_stream_refuse(streams[3], "b");
@@ -565,6 +567,7 @@ static void test_opened_no_more(void **state)
     begin(&host, false, HANDSHAKE_VERSION);
     struct control_stream *stream = control_stream_open(host.engine, WHERE, "", host.wake_fd);
     assert_non_null(stream);
+    must(control_stream_send(stream, HANDSHAKE_PROPOSAL, "p", 1), "control_stream_send");
     control_stream_open_no_more(stream);
     assert_null(control_stream_open(host.engine, WHERE, "", host.wake_fd));
     say(&host, 1, HANDSHAKE_READY, "");

@@ -16,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from itertools import accumulate
 
 BUILD = os.path.abspath(os.environ.get("BUILD", "build"))
@@ -68,12 +69,43 @@ def run_path(path, left, right):
         return json.load(open(file.name, encoding="ascii")), done.stdout
 
 
+def run_tbf(limit, left, right):
+    """As run_path, through the kernel's token bucket between two namespaces: it has no statistics."""
+    names = [f"lh-tbf-{os.getpid()}-{end}" for end in ("left", "right")]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    setup = [f"ip netns add {name}" for name in names]
+    setup += [f"ip -n {names[0]} link add veth0 type veth peer name veth0 netns {names[1]}"]
+    for end, name in enumerate(names, 1):
+        setup += [f"ip -n {name} addr add 10.99.0.{end}/24 dev veth0", f"ip -n {name} link set veth0 up",
+                  f"ip -n {name} link set lo up"]
+    setup += [f"ip netns exec {names[0]} tc qdisc add dev veth0 root tbf {limit}"]
+    try:
+        for command in setup:
+            if subprocess.run(command.split(), check=False, **quiet).returncode:
+                raise PermissionError(f"'{command}' failed")
+        server = subprocess.Popen(["ip", "netns", "exec", names[1], *right], **quiet)
+        time.sleep(0.5)
+        done = subprocess.run(["ip", "netns", "exec", names[0], "timeout", str(CAP_S), *left],
+                              capture_output=True, text=True, check=False)
+        server.kill()
+        server.wait()
+    finally:
+        for name in names:
+            subprocess.run(["ip", "netns", "del", name], check=False, **quiet)
+    none = {"queueing_delay_p99_s": float("nan")}
+    return ({"left_to_right": none}, done.stdout) if done.returncode == 0 else None
+
+
+def run_through(path, left, right):
+    return run_tbf(path, left, right) if isinstance(path, str) else run_path(path, left, right)
+
+
 def send_longhaul(path, size, count, warm, options):
-    """A result in ms and shares; None where there is none."""
+    """A result in ms and shares; None where there is none. path: of longhaul-path, or a text of tbf."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         left = [LONGHAUL, "perf", "10.99.0.2", "--size", str(size), "--iterations", str(count),
                 "--warmup", str(warm), "--json", file.name, *options]
-        ran = run_path(path, left, [LONGHAUL, "perf", "--server", "--once"])
+        ran = run_through(path, left, [LONGHAUL, "perf", "--server", "--once"])
         if not ran:
             return None
         result = json.load(open(file.name, encoding="utf-8"))
@@ -85,7 +117,7 @@ def send_longhaul(path, size, count, warm, options):
 def send_tcp(path, size, count, warm, congestion):
     program = os.path.join(BUILD, "bench", "bench_tcp_messages")
     left = [program, "10.99.0.2", "5000", congestion, str(size), str(warm + count), str(CAP_S - 10)]
-    ran = run_path(path, left, [program, "--server", "10.99.0.2", "5000"])
+    ran = run_through(path, left, [program, "--server", "10.99.0.2", "5000"])
     if not ran:
         return None
     result = json.loads(ran[1])
@@ -229,6 +261,10 @@ FLOWS = {"2 flows": (500, 20, 20, ["longhaul"] * 2), "4 flows": (500, 20, 20, ["
          "4 flows of bbr": (500, 20, 20, ["bbr"] * 4), "4 flows of cubic": (500, 20, 20, ["cubic"] * 4),
          "beside cubic": (500, 20, 20, ["longhaul", "cubic"]),
          "beside bbr": (500, 20, 20, ["longhaul", "bbr"])}
+SHORT_FLOWS = {f"{what}, {rtt} ms": (200, rtt, rtt, senders) for rtt in (0.2, 1, 5)
+               for what, senders in (("2 flows", ["longhaul"] * 2), ("16 flows", ["longhaul"] * 16),
+                                     ("beside cubic", ["longhaul", "cubic"]),
+                                     ("beside bbr", ["longhaul", "bbr"]))}
 STARTING_S = 6 # at most: on few processors the processes take turns until their memory is ready
 STARTED = 1 << 18 # bytes: more than connections exchange before their data
 SETTLE = 200 # round trips
@@ -258,18 +294,18 @@ def flow_commands(senders, seconds):
             "".join(f"{command} {quiet}" for command in right) + "wait", names)
 
 
-def measure_together(name, rate, rtt, far, senders):
+def measure_together(name, rate, rtt, far, senders, queue="1bdp"):
     seconds = 1 + STARTING_S + SETTLE * max(rtt, far) / 1e3 + SETTLED_S
     left, right, names = flow_commands(senders, seconds)
     ran = run_path(["--rate", f"{rate}Mbit", "--delay", f"{rtt / 2}ms", "--far", f"{(far - rtt) / 2}ms",
-                    "--flows", "16"],
+                    "--queue", queue, "--flows", "16"],
                    ["sh", "-c", left], ["sh", "-c", right])
     if not ran:
         return
     there = ran[0]["left_to_right"]
     bytes_of = [there["flows"].get(host, [0]) for host in names]
     if not any(any(b) for b in bytes_of):
-        print(f"  {name:<18}nothing arrived")
+        print(f"  {name:<20}nothing arrived")
         return
     first = next(i for i in range(len(bytes_of[0])) if any(i < len(b) and b[i] for b in bytes_of))
     end = first + int((seconds - 1) / there["interval_s"])
@@ -278,7 +314,7 @@ def measure_together(name, rate, rtt, far, senders):
     start = max(next((i for i, n in enumerate(accumulate(b[:latest])) if n > STARTED), latest)
                 for b in bytes_of)
     settled = start + round(SETTLE * max(rtt, far) / 1e3 / there["interval_s"])
-    window = round(50 * max(rtt, far) / 1e3 / there["interval_s"])
+    window = max(1, round(50 * max(rtt, far) / 1e3 / there["interval_s"]))
     early = next((i for i in range(start, end - window)
                   if jain([sum(b[i:i + window]) for b in bytes_of]) >= 0.95), None)
     rest = [sum(b[settled:end]) for b in bytes_of]
@@ -286,7 +322,7 @@ def measure_together(name, rate, rtt, far, senders):
     fair = "never"
     if early is not None:
         fair = f"{(early - start) * there['interval_s'] * 1e3 / max(rtt, far):.0f} rtt"
-    print(f"  {name:<18}{jain(rest):6.3f} {fair:>9} "
+    print(f"  {name:<20}{jain(rest):6.3f} {fair:>9} "
           f"{100 * there['queue_dropped_packets'] / there['packets']:7.2f} "
           f"{1e3 * there['queueing_delay_p99_s']:8.2f} {1e3 * there['late_p99_s']:7.2f}  " +
           " ".join(f"{value:.0f}" for value in goodput), flush=True)
@@ -299,25 +335,33 @@ def measure_fairness():
     print("\n  Flows at once through 500 Mbit/s and 20 ms (far: 60 ms), queue 1 BDP. Jain's index\n"
           f"  {SETTLE} round trips after the last has started; when 50 round trips first had 0.95; what\n"
           "  each flow got, in Mbit/s of packets\n")
-    print(f"  {'':<18}{'Jain':>6} {'0.95 at':>9} {'drop %':>7} {'queue99':>8} {'late99':>7}  flows")
+    print(f"  {'':<20}{'Jain':>6} {'0.95 at':>9} {'drop %':>7} {'queue99':>8} {'late99':>7}  flows")
     for name, setting in FLOWS.items():
         measure_together(name, *setting)
+    print("\n  The same through 200 Mbit/s on short paths, queue 5 ms\n")
+    for name, (rate, rtt, far, senders) in SHORT_FLOWS.items():
+        measure_together(name, rate, rtt, far, senders, str(rate * 625))
 
 
 # Short, shaped, policed and busy paths: round trip in ms, rate in bit/s, options of the bottleneck; how many
 # processes only use processors.
 SHORT_RTTS = (0.2, 5) if QUICK else (0.02, 0.2, 1, 5, 25)
 SHORT_RATES = (2e8, 1e9) if QUICK else (1e7, 2e8, 1e9, 5e9)
+TBF = ("rate 200mbit burst 64kb latency 50ms", "rate 1gbit burst 64kb latency 10ms")
 LIMITS = {"queue 5 ms": lambda rate, rtt: ["--queue", str(max(int(rate * max(rtt, 5) / 8e3), 15000))],
           "queue 0.1 BDP": lambda rate, rtt: ["--queue", str(max(int(rate * 0.1 * rtt / 8e3), 15000))],
+          "queue 10 BDP": lambda rate, rtt: ["--queue", str(int(rate * max(10 * rtt, 5) / 8e3))],
           "policer 64 KiB": lambda rate, rtt: ["--bucket", "64KiB", "--queue", "0"],
           "shaper 64 KiB": lambda rate, rtt: ["--bucket", "64KiB", "--queue", str(int(rate / 160))]}
+SHORT_SIZES = ((16 * MIB, 4),) if QUICK else ((1 << 16, 200), (MIB, 50), (16 * MIB, 20))
 LOSSY = ((1e8, 50), (1e9, 200)) # rate, round trip
 BUSY = 4
 
 
 def measure_short_path(label, path, size, count):
     """Longhaul and kernel BBR in turns."""
+    if size < 16 * MIB:
+        label += f" {size >> 10}KiB"
     found = {"longhaul": send_longhaul(path, size, count, 1, ["--path-file", "none"]),
              "bbr": send_tcp(path, size, count, 1, "bbr")}
     for sender, result in found.items():
@@ -344,8 +388,13 @@ def measure_short():
             for name, limit in LIMITS.items():
                 path = ["--rate", f"{rate / 1e6:g}Mbit", "--delay", f"{rtt / 2:g}ms", "--mtu", "1500",
                         *limit(rate, rtt)]
-                size = MIB if rate < 1e8 else 16 * MIB
-                measure_short_path(f"{rate / 1e6:g}M {rtt}ms {name}", path, size, 4 if QUICK else 20)
+                if name == "queue 10 BDP" and 10 * rtt <= 5: # the same as "queue 5 ms"
+                    continue
+                for size, count in SHORT_SIZES:
+                    if rate >= 1e8 or size <= MIB:
+                        measure_short_path(f"{rate / 1e6:g}M {rtt}ms {name}", path, size, count)
+    for limit in TBF:
+        measure_short_path(f"tbf {limit.split(' latency')[0]}", limit, 16 * MIB, 4 if QUICK else 20)
     path = ["--rate", "200Mbit", "--delay", "0.5ms", "--mtu", "1500", "--queue", "1250000"]
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(BUSY)]
     try:

@@ -114,7 +114,7 @@ static int read_schemes(struct nccl_settings *settings)
     if (!strncmp(settings->reliability, BOUNDED, strlen(BOUNDED)))
         return refuse("LONGHAUL_RELIABILITY", settings->reliability,
                       "a message with a hole would be a wrong result, and NCCL has no error for it "
-                      "(use auto, sr-nack or ec; bounded is for the PyTorch hook and lh_allreduce)");
+                      "(use auto, sr-nack or ec:mds; bounded is for the PyTorch hook and lh_allreduce)");
     result =
         judge("LONGHAUL_RELIABILITY", settings->reliability, lh_reliability_check(settings->reliability));
     if (!result)

@@ -146,6 +146,7 @@ static void case_settings(void)
         {"LONGHAUL_WINDOW", "-1"},
         {"LONGHAUL_RATE", "fast"},
         {"LONGHAUL_RATE", "1"},
+        {"LONGHAUL_RATE", "101Tbit"},
         {"LONGHAUL_RTT", "25"},
         {"LONGHAUL_RTT", "0ms"},
         {"LONGHAUL_RTT", "61s"},
@@ -424,6 +425,49 @@ static void case_linger(void)
     free(data);
 }
 
+/* Hosts with windows of other sizes: the sender keeps to that of the receiver. */
+static void case_windows(void)
+{
+    static const char *const windows[][2] = {{"1MiB", "256MiB"}, {"256MiB", "1MiB"}};
+    int to_sender[2], status = 1, tag = 0;
+    size_t bytes = (size_t)32 << 20;
+    unsigned char *data = malloc(bytes);
+    char handle[NCCL_HANDLE_BYTES];
+    for (int i = 0; i < 2; i++) {
+        CHECK(!pipe(to_sender) && data);
+        pid_t ends[2];
+        for (int end = 0; end < 2; end++) {
+            ends[end] = start_process(HANG_S);
+            if (ends[end] > 0)
+                continue;
+            setenv("LONGHAUL_WINDOW", windows[i][end], 1);
+            const struct net *net = begin();
+            void *listen = end ? net_listen(net, handle) : NULL, *comm = NULL, *request = NULL;
+            CHECK((end ? write(to_sender[1], handle, sizeof handle)
+                       : read(to_sender[0], handle, sizeof handle)) == sizeof handle);
+            while (!comm)
+                comm = end ? net_accept(net, listen) : net_connect(net, handle);
+            void *buffer = data;
+            memset(data, end ? 0 : 0x3C, bytes);
+            while (!request)
+                request = end ? net_irecv(net, comm, 1, &buffer, &bytes, &tag)
+                              : net_isend(net, comm, data, bytes, tag);
+            wait_for(net, request, NULL);
+            CHECK(data[0] == 0x3C && !memcmp(data, data + 1, bytes - 1));
+            if (end)
+                net_close_recv(net, comm);
+            else
+                net_close_send(net, comm);
+            exit(0);
+        }
+        for (int end = 0; end < 2; end++)
+            CHECK(waitpid(ends[end], &status, 0) == ends[end] && status == 0);
+        close(to_sender[0]);
+        close(to_sender[1]);
+    }
+    free(data);
+}
+
 /* The sender's process does nothing more once its sends are done: delivery needs no poll of its own. */
 static void case_no_poll(void)
 {
@@ -664,11 +708,14 @@ int cases_main(int argc, char **argv)
         const char *name;
         void (*run)(void);
     } cases[] = {
-        {"versions", case_versions},     {"twice", case_twice},     {"settings", case_settings},
-        {"memory", case_memory},         {"handles", case_handles}, {"many", case_many},
-        {"threads", case_threads},       {"fork", case_fork},       {"close", case_close},
-        {"linger", case_linger},         {"no_poll", case_no_poll}, {"oversize", case_oversize},
-        {"strangers", case_strangers},   {"groups", case_groups},   {"parked", case_parked},
+        {"versions", case_versions},     {"twice", case_twice},
+        {"settings", case_settings},     {"memory", case_memory},
+        {"handles", case_handles},       {"many", case_many},
+        {"threads", case_threads},       {"fork", case_fork},
+        {"close", case_close},           {"linger", case_linger},
+        {"no_poll", case_no_poll},       {"oversize", case_oversize},
+        {"strangers", case_strangers},   {"windows", case_windows},
+        {"groups", case_groups},         {"parked", case_parked},
         {"exhaustion", case_exhaustion}, {"lines", case_lines},
     };
     int run = 0, failed = 0;

@@ -21,6 +21,10 @@
 #define PEER_TIMEOUT_MAX_NS     (24 * 3600 * LH_NS_PER_S)
 #define RTT_MAX_NS              (60 * LH_NS_PER_S)
 
+/* The lowest is NCCL's unit, the highest that of an engine. */
+#define RATE_MIN UINT64_C(1000000)
+#define RATE_MAX UINT64_C(100000000000000)
+
 #define BOUNDED "bounded"
 
 /* NCCL's slices are one or some of these; a slot, and its clear-to-send, cost little beside one. */
@@ -110,7 +114,7 @@ static int read_schemes(struct nccl_settings *settings)
     if (!strncmp(settings->reliability, BOUNDED, strlen(BOUNDED)))
         return refuse("LONGHAUL_RELIABILITY", settings->reliability,
                       "a message with a hole would be a wrong result, and NCCL has no error for it "
-                      "(use auto, sr-nack or ec; bounded is for the PyTorch hook and lh_allreduce)");
+                      "(use auto, sr-nack or ec:mds; bounded is for the PyTorch hook and lh_allreduce)");
     result =
         judge("LONGHAUL_RELIABILITY", settings->reliability, lh_reliability_check(settings->reliability));
     if (!result)
@@ -160,8 +164,8 @@ static int read_path(struct nccl_settings *settings)
     int result = NCCL_SUCCESS;
     if (rate && *rate)
         result = judge("LONGHAUL_RATE", rate, lh_parse_rate(rate, &settings->rate_bps));
-    if (!result && rate && *rate && settings->rate_bps < 1000000)
-        result = refuse("LONGHAUL_RATE", rate, "out of range (use 1Mbit or more)");
+    if (!result && rate && *rate && (settings->rate_bps < RATE_MIN || settings->rate_bps > RATE_MAX))
+        result = refuse("LONGHAUL_RATE", rate, "out of range (use 1Mbit to 100Tbit)");
     if (!result)
         result = read_time("LONGHAUL_RTT", RTT_MAX_NS, "out of range (use up to 60s)", &settings->rtt_ns);
     settings->peer_timeout_ns = PEER_TIMEOUT_DEFAULT_NS;

@@ -11,7 +11,8 @@
 #   200 Mbit/s between each two but for one of 50 Mbit/s, without and with --measure;
 #   torch, as sites, through torch.distributed: all-reduces of 1, 16 and 64 MiB, and backward passes under DDP
 #   with 16 MiB of gradients, beside Gloo over BBR, by the Python of the tests (build/python-venv; PYTHON:
-#   another one); multicast, 128 hosts in the simulator. Default: loopback, sites, distribute.
+#   another one); site, four ranks at 1 Gbit/s on a bridge, likewise; multicast, 128 hosts in the simulator.
+#   Default: loopback, sites, distribute.
 #   --json FILE   appends a line a result, as bench/run does
 #
 # SPDX-License-Identifier: BSD-3-Clause
@@ -498,6 +499,9 @@ def multicast():
 
 PARTS = {"loopback": loopback, "sites": sites, "sites-bound": sites_bound, "sites-bbr": sites_bbr,
          "sites-cubic": sites_cubic, "torch": torch_sites, "distribute": distribute,
+         "site": lambda: subprocess.run([sys.executable, os.path.join(os.path.dirname(__file__),
+                                                                      "site_allreduce.py"),
+                                         *(["--quick"] if QUICK else [])], check=False),
          "order": order, "multicast": multicast, "distribute-0": lambda: distribute(["0"]),
          "distribute-1e-2": lambda: distribute(["1e-2"])}
 

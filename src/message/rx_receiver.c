@@ -379,8 +379,8 @@ static bool post_parity(struct rx *rx, lh_time now)
     struct coded_rx *coded = &segment->coded;
     struct rx_message *message = rx_message_at(rx, segment->message);
     assert(segment->state == SEGMENT_OPEN && coded->extra_chunks > 0);
-    if (!coded->buffer)
-        coded->buffer = take_buffer(rx, message, segment->bytes, parity_take);
+    if (!coded->buffer) /* as posted, as extra_chunks is: the length may have become known since */
+        coded->buffer = take_buffer(rx, message, segment->posted_bytes, parity_take);
     if (!took(rx, message, coded->buffer, now))
         return false;
     struct sdr_recv_wr wr = {

@@ -526,16 +526,22 @@ static const struct udp_channel *use_bypass(struct udp_channel *channel)
     return bypass != NULL && bypass->ops->reaches(bypass, &tx->to, &tx->hop) ? channel : NULL;
 }
 
-/* udp_post_writes() in clear text. Neither its memory nor that of the next is part of the other's stack. */
-static __attribute__((noinline)) int post_clear(struct udp_channel *channel, const struct sending *sending,
-                                                const struct fabric_write *writes, uint32_t count)
+/* udp_post_writes(); staging: of an encrypted endpoint, else NULL. */
+static __attribute__((noinline)) int post_all(struct udp_channel *channel, const struct sending *sending,
+                                              struct staging *staging, const struct fabric_write *writes,
+                                              uint32_t count)
 {
     struct udp_endpoint *udp = channel->endpoint;
     struct batch batch;
     uint32_t taken = 0;
     while (taken < count) { /* each round takes a write, drops GSO for good, or was interrupted */
-        uint32_t left = count - taken;
-        lay_out(channel, &batch, writes + taken, left < FABRIC_BATCH_MAX ? left : FABRIC_BATCH_MAX);
+        uint32_t left = count - taken < FABRIC_BATCH_MAX ? count - taken : FABRIC_BATCH_MAX;
+        if (staging && !udp_keys_may_seal(udp->keys, &udp->keys->channel[channel->index].tx))
+            break;
+        if (staging)
+            lay_out_sealed(channel, &batch, staging, writes + taken, left);
+        else
+            lay_out(channel, &batch, writes + taken, left);
         uint64_t wire_bytes = 0;
         int gone = send_laid_out(sending, &batch, &wire_bytes);
         if (gone == SEND_FULL)
@@ -548,32 +554,12 @@ static __attribute__((noinline)) int post_clear(struct udp_channel *channel, con
     return (int)taken;
 }
 
-/* The same of an encrypted endpoint. */
+/* Apart, so that clear text has no staging on its stack. */
 static __attribute__((noinline)) int post_sealed(struct udp_channel *channel, const struct sending *sending,
                                                  const struct fabric_write *writes, uint32_t count)
 {
-    struct udp_endpoint *udp = channel->endpoint;
-    struct udp_tx_key *key = &udp->keys->channel[channel->index].tx;
     struct staging staging;
-    struct batch batch;
-    uint32_t taken = 0;
-    while (taken < count) { /* each round takes a write, drops GSO for good, or was interrupted */
-        uint32_t left = count - taken;
-        uint64_t wire_bytes = 0;
-        int gone = SEND_FULL;
-        if (udp_keys_may_seal(udp->keys, key)) {
-            lay_out_sealed(channel, &batch, &staging, writes + taken,
-                           left < FABRIC_BATCH_MAX ? left : FABRIC_BATCH_MAX);
-            gone = send_laid_out(sending, &batch, &wire_bytes);
-        }
-        if (gone == SEND_FULL)
-            break;
-        if (gone < 0)
-            return taken > 0 ? (int)taken : gone;
-        fabric_count(udp->table.attr.stats, tx_wire_bytes, wire_bytes);
-        taken += (uint32_t)gone;
-    }
-    return (int)taken;
+    return post_all(channel, sending, &staging, writes, count);
 }
 
 int udp_post_writes(struct fabric_endpoint *endpoint, uint32_t index, const struct fabric_write *writes,
@@ -587,7 +573,7 @@ int udp_post_writes(struct fabric_endpoint *endpoint, uint32_t index, const stru
     const struct sending sending = {udp, udp_channel_fd(channel), channel->port->shared.port,
                                     &channel->tx.gso, use_bypass(channel)};
     return udp->keys != NULL ? post_sealed(channel, &sending, writes, count)
-                             : post_clear(channel, &sending, writes, count);
+                             : post_all(channel, &sending, NULL, writes, count);
 }
 
 void udp_pace(struct fabric_endpoint *endpoint, uint64_t rate_bps)

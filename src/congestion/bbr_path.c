@@ -275,8 +275,7 @@ static enum bbr_loss_found start_test(struct bbr_loss *loss, const struct bbr_lo
 {
     bool says = packets_of(loss, round) >= LOSS_PACKETS && round->ns > 0;
     double delivered = delivered_bps(says ? round : &loss->cruised);
-    if (bbr_loss_is_policed(
-            loss)) /* a round trip in which a host was late delivers less than it lets through */
+    if (bbr_loss_is_policed(loss)) /* in one round trip a host may have been late */
         delivered = fmax(delivered, delivered_bps(&loss->cruised));
     loss->test_bps = fmin(bps, delivered > 0 ? delivered : bps * (1 - share_of(&loss->cruised)));
     loss->test = (struct bbr_loss_sample){0};

@@ -347,6 +347,19 @@ static void test_a_policer_is_found_exactly(void **state)
     assert_true(loss.policed_bps == 0);
 }
 
+/* A rate far below the policer's, at which packets of a higher one are still lost, is tested. */
+static void test_a_lower_rate_is_not_the_policers(void **state)
+{
+    (void)state;
+    struct bbr_loss loss;
+    bbr_loss_start(&loss, (uint32_t)PACKET);
+    const struct bbr_loss_sample many = sample(100, 0.1);
+    bbr_loss_on_up(&loss, &many, BPS, 0, 0);
+    double rate = loss.policed_bps;
+    assert_int_equal(bbr_loss_on_cruise(&loss, &many, false, rate / 4, 10, 0), BBR_LOSS_UNKNOWN);
+    assert_true(loss.policed_bps == rate);
+}
+
 /* What the last window of a message loses is reported when no more of it arrives: that is no stall. */
 static void test_the_end_of_a_message_is_no_stall(void **state)
 {
@@ -372,19 +385,6 @@ static void test_growth_beside_random_loss(void **state)
     assert_float_equal((float)bbr_loss_growth(&loss, 1.125, 1e9), 1.075F, 1e-4);
     assert_float_equal((float)bbr_loss_growth(&loss, 1.125, 10000), 1.070F, 1e-4);
     assert_float_equal((float)bbr_loss_growth(&loss, 1.125, 100), 1.050F, 1e-4);
-}
-
-/* Nor does a rate far below the policer's, which packets of a higher one still make lossy. */
-static void test_a_lower_rate_is_not_the_policers(void **state)
-{
-    (void)state;
-    struct bbr_loss loss;
-    bbr_loss_start(&loss, (uint32_t)PACKET);
-    const struct bbr_loss_sample many = sample(100, 0.1);
-    bbr_loss_on_up(&loss, &many, BPS, 0, 0);
-    double rate = loss.policed_bps;
-    assert_int_equal(bbr_loss_on_cruise(&loss, &many, false, rate / 4, 10, 0), BBR_LOSS_UNKNOWN);
-    assert_true(loss.policed_bps == rate);
 }
 
 int main(void)

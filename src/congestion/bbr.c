@@ -34,9 +34,8 @@
 #include "base/min_max.h"
 #include "congestion/bbr_path.h"
 
-#define REMEMBERED_MAX_NS (24 * 3600 * LH_NS_PER_S)
-#define RATE_MIN_BPS      8e3
-#define RATE_MIN_RTT      10e6 /* a slow path need not be a long one */
+#define RATE_MIN_BPS 8e3
+#define RATE_MIN_RTT 10e6 /* a slow path need not be a long one */
 
 #define STARTUP_GAIN   2.77 /* the draft's */
 #define STARTUP_GROWTH 16   /* in flight at most, of what has arrived: a train may come all at once */
@@ -82,6 +81,8 @@
 #define UNTIMED       4  /* reports in a row: what arrives is of no use to the receiver, which names none */
 #define FIRST_WINDOW  10 /* packets (RFC 6928) */
 #define STRICT_LOSS   0.01 /* with more, what arrives varies */
+#define UP_QUEUED     2    /* a single one may be the hosts' */
+#define UP_NOTHING    0.25 /* of what `up` sent on top: less is none */
 #define TEST_ROUNDS   32   /* at most */
 
 /* A short queue: this flow alone makes it drop packets. */
@@ -181,7 +182,9 @@ struct bbr {
     uint32_t cuts;            /* since the queue was empty */
     double uncut_bw, last_bw; /* before the first, before the last of them */
     double last_queue;        /* a round trip ago */
-    bool up_seen;             /* what was sent in it arrives */
+    bool up_seen;             /* what was sent in it arrives, */
+    bool up_full;             /* at a rate that the application did not limit, */
+    uint32_t up_queued;       /* and so many reports of it show a queue */
     bool up_fast;             /* there was more */
     bool up_next;             /* it follows */
 };
@@ -251,7 +254,8 @@ static void enter(struct bbr *b, enum bbr_state state, lh_time now)
     b->up_ns = up_span(b);
     b->slow_spacings = 0;
     b->up_next = false;
-    b->up_seen = false;
+    b->up_seen = b->up_full = false;
+    b->up_queued = 0;
     b->up_bw = b->bw;
     if (state == BBR_CRUISE)
         b->cruise_rounds = CRUISE_ROUNDS + draw(b, 4);
@@ -260,15 +264,6 @@ static void enter(struct bbr *b, enum bbr_state state, lh_time now)
         b->bw_before = b->bw_now > 0 ? b->bw_now : b->bw_before;
         b->bw_now = 0;
     }
-}
-
-/* The path has about the round trip that is remembered, and its product is worth it. */
-static bool remembered_is_usable(const struct lh_congestion_path *path)
-{
-    double rtt = (double)path->rtt_ns, then = (double)path->remembered_rtt_ns;
-    double train = (double)path->remembered_rate_bps * rtt / 16e9;
-    return path->remembered_rate_bps != 0 && rtt > 0 && rtt < 1.25 * then && rtt > 0.8 * then &&
-           path->remembered_age_ns < REMEMBERED_MAX_NS && train > BBR_TRAIN_BYTES;
 }
 
 static void bbr_start(void *state, const struct lh_congestion_path *path,
@@ -281,7 +276,7 @@ static void bbr_start(void *state, const struct lh_congestion_path *path,
                       .window_max_bytes = path->window_max_bytes,
                       .rtt_min = (double)path->rtt_ns,
                       .random = now ^ path->rtt_ns ^ 0x9e3779b97f4a7c15u};
-    if (remembered_is_usable(path))
+    if (bbr_train_remembers(path))
         b->remembered_bps = (double)path->remembered_rate_bps;
     bbr_loss_start(&b->loss, path->mtu_bytes);
     bbr_train_start(&b->train, path->mtu_bytes, (uint64_t)(b->remembered_bps * b->rtt_min / 16e9));
@@ -364,6 +359,11 @@ static double untimed_rate(struct bbr *b, const struct lh_congestion_feedback *f
     return rate;
 }
 
+static bool has_queue(const struct bbr *b)
+{
+    return b->rtt_min > 0 && b->rtt > b->rtt_min + QUEUE_DELAY * delay_unit(b);
+}
+
 static void on_rate(struct bbr *b, const struct lh_congestion_feedback *f)
 {
     double rate = (double)f->rate_bps, untimed = untimed_rate(b, f);
@@ -395,6 +395,9 @@ static void on_rate(struct bbr *b, const struct lh_congestion_feedback *f)
         b->round_bw = rate;
     if (!limited && rate > 0)
         b->round_full = true;
+    bool tells = rate > 0 && (!limited || (b->rtt_min < HOST_RTT_NS && !f->rate_is_limited));
+    b->up_full |= b->up_seen && tells;
+    b->up_queued += b->up_seen && f->rtt_ns != 0 && has_queue(b);
     if (b->state == BBR_SHARE) /* grows by its own rule */
         return;
     rate = bbr_loss_believed(&b->loss, rate);
@@ -432,11 +435,6 @@ static bool is_marked(const struct bbr *b, double share)
     return (double)b->round_marked > share * (double)b->round_arrived;
 }
 
-static bool has_queue(const struct bbr *b)
-{
-    return b->rtt_min > 0 && b->rtt > b->rtt_min + QUEUE_DELAY * delay_unit(b);
-}
-
 /* Packets have waited lately. */
 static bool bottleneck_queues(const struct bbr *b)
 {
@@ -464,8 +462,9 @@ static struct bbr_loss_sample this_round(const struct bbr *b, lh_time now)
 {
     struct bbr_loss_sample round = {.arrived = (double)b->round_arrived, .lost = (double)b->round_lost};
     double ns = (double)(now - b->round_ns);
-    bool usual = ns <= 2 * fmax(b->rtt, LONG_ROUND_NS); /* no application was idle */
-    if (!b->round_stalled && !b->round_limited && usual) {
+    bool usual = ns <= 2 * fmax(b->rtt, LONG_ROUND_NS);     /* no application was idle */
+    bool timed = b->round_full || b->rtt_min < HOST_RTT_NS; /* of short ones reports may tell no rate */
+    if (!b->round_stalled && timed && !b->round_limited && usual) {
         round.timed = round.arrived;
         round.ns = ns;
     }
@@ -483,9 +482,10 @@ static enum bbr_loss_found find_loss(struct bbr *b, lh_time now)
     const struct bbr_loss_sample round = this_round(b, now);
     bool queue = has_queue(b), limited = b->round_limited && !b->round_full;
     if (b->state == BBR_LOSS_TEST) {
-        bool last = limited || b->rounds > b->state_round + TEST_ROUNDS;
+        bool last = b->rounds > b->state_round + TEST_ROUNDS;
+        enum bbr_loss_end end = limited ? BBR_LOSS_PAUSED : last ? BBR_LOSS_LAST : BBR_LOSS_GOES_ON;
         return was_sent_in_state(b)
-                   ? bbr_loss_on_test(&b->loss, &round, last, b->tested_queue, b->bw, b->rounds, now)
+                   ? bbr_loss_on_test(&b->loss, &round, end, b->tested_queue, b->bw, b->rounds, now)
                    : BBR_LOSS_NOTHING;
     }
     if (limited)
@@ -735,9 +735,11 @@ static void end_up(struct bbr *b, bool path_limits, lh_time now)
         b->up_fast = true;
         b->state_round = b->rounds;
     } else {
-        if (lossy) {
+        if (lossy && b->up_full) {
+            bool more = b->bw_now > (1 + UP_NOTHING * (shown - 1)) * b->up_bw;
             set_bw(b, fmin(b->bw, b->up_bw));
-            bbr_loss_on_limit(&b->loss, bottleneck_queues(b), b->bw, b->rounds);
+            bool queues = more || bottleneck_queues(b) || b->up_queued >= UP_QUEUED;
+            bbr_loss_on_limit(&b->loss, queues, b->bw, b->rounds);
         }
         enter(b, BBR_DOWN, now);
     }

@@ -7,12 +7,13 @@
 
 /* ---- train ----------------------------------------------------------------------------------------- */
 
-#define PACKETS_MIN 10
-#define GROWTH      4   /* the next is so many times longer; */
-#define LONGER_MAX  2   /* so many of these, or of those that the window cut in pieces */
-#define LOST        4   /* lost of it, a greater part than this: the path is too narrow for it */
-#define DENSE_NS    4e6 /* in less a train that came in pieces was no idle application's */
-#define GAP         8   /* part of a round trip: a pause of the sender's, not of the path */
+#define PACKETS_MIN   10
+#define GROWTH        4   /* the next is so many times longer; */
+#define LONGER_MAX    2   /* so many of these, or of those that the window cut in pieces */
+#define LOST          4   /* lost of it, a greater part than this: the path is too narrow for it */
+#define DENSE_NS      4e6 /* in less a train that came in pieces was no idle application's */
+#define REMEMBERED_NS (24 * 3600 * LH_NS_PER_S)
+#define GAP           8 /* part of a round trip: a pause of the sender's, not of the path */
 
 static uint64_t first_bytes(uint32_t mtu)
 {
@@ -139,6 +140,14 @@ struct bbr_train_rate bbr_train_on_feedback(struct bbr_train *train, const struc
     return evaluate(train, f, path, believable, lost);
 }
 
+bool bbr_train_remembers(const struct lh_congestion_path *path)
+{
+    double rtt = (double)path->rtt_ns, then = (double)path->remembered_rtt_ns;
+    double train = (double)path->remembered_rate_bps * rtt / 16e9;
+    return path->remembered_rate_bps != 0 && rtt > 0 && rtt < 1.25 * then && rtt > 0.8 * then &&
+           path->remembered_age_ns < REMEMBERED_NS && train > BBR_TRAIN_BYTES;
+}
+
 /* ---- loss ------------------------------------------------------------------------------------------ */
 
 #define EXCESS_LOSS       0.015 /* above the random loss */
@@ -151,6 +160,8 @@ struct bbr_train_rate bbr_train_on_feedback(struct bbr_train *train, const struc
 #define TEST_GAIN         0.5   /* of what was delivered: others may cause the greater part of the loss */
 #define TEST_LOST         32    /* packets, if the loss is the path's own: a deviation of a sixth */
 #define TEST_OWN          0.75  /* of the loss at the higher rate; less: it depends on the rate */
+#define TEST_LESS         0.25  /* of it is clearly less; between the two a test goes on for */
+#define TEST_CLEAR        2     /* round trips: losses are reported later than arrivals */
 #define DELIVERED_PACKETS 128
 #define STALL_LOST        0.4 /* lately, of what does not leave at random */
 #define UP_LOSSY          0.6 /* of what `up` sent on top must arrive, or others lose it, */
@@ -279,6 +290,7 @@ static enum bbr_loss_found start_test(struct bbr_loss *loss, const struct bbr_lo
         delivered = fmax(delivered, delivered_bps(&loss->cruised));
     loss->test_bps = fmin(bps, delivered > 0 ? delivered : bps * (1 - share_of(&loss->cruised)));
     loss->test = (struct bbr_loss_sample){0};
+    loss->test_rounds = 0;
     return BBR_LOSS_UNKNOWN;
 }
 
@@ -332,26 +344,31 @@ enum bbr_loss_found bbr_loss_on_cruise(struct bbr_loss *loss, const struct bbr_l
     return due ? start_test(loss, round, bps) : BBR_LOSS_NOTHING;
 }
 
-enum bbr_loss_found bbr_loss_on_test(struct bbr_loss *loss, const struct bbr_loss_sample *round, bool last,
-                                     bool queue, double bps, uint64_t rounds, lh_time now)
+enum bbr_loss_found bbr_loss_on_test(struct bbr_loss *loss, const struct bbr_loss_sample *round,
+                                     enum bbr_loss_end end, bool queue, double bps, uint64_t rounds,
+                                     lh_time now)
 {
     loss->test.arrived += round->arrived;
     loss->test.lost += round->lost;
+    loss->test_rounds++;
     double packets = packets_of(loss, &loss->test);
     double before = share_of(&loss->cruised), lower = share_of(&loss->test);
     bool enough = packets >= LOSS_PACKETS && packets * fmax(before, LOSS_UNTESTED) >= TEST_LOST;
-    if (!enough && !last)
+    bool same = lower > TEST_OWN * before, less = lower < TEST_LESS * before;
+    bool unclear = !same && !less && loss->test_rounds < TEST_CLEAR;
+    if ((!enough || unclear) && end == BBR_LOSS_GOES_ON)
         return BBR_LOSS_NOTHING;
     loss->test_round = rounds;
     loss->lowered = 0;
-    if (!enough && packets * before < TEST_LOST / 4.0) { /* it says nothing */
+    /* Losses are reported later than what arrived: where the application paused, less loss proves nothing. */
+    bool proves = same || (!unclear && end != BBR_LOSS_PAUSED);
+    if (!proves || (!enough && packets * before < TEST_LOST / 4.0)) {
         loss->cruised = (struct bbr_loss_sample){0};
         return BBR_LOSS_END;
     }
     if (rounds < loss->doubted_until && bps < DOUBTED_BPS * loss->doubted_bps &&
         lower > TEST_OWN * loss->doubted_share)
         loss->doubted_until = 0; /* less was sent, and as much is lost */
-    bool same = lower > TEST_OWN * before;
     bool random = same && (rounds >= loss->doubted_until || lower < DOUBTED_LOSS);
     if (random) { /* both are samples of the same */
         const struct bbr_loss_sample both = {.arrived = loss->test.arrived + loss->cruised.arrived,

@@ -61,6 +61,9 @@ void bbr_train_start(struct bbr_train *train, uint32_t mtu_bytes, uint64_t bytes
 struct bbr_train_rate bbr_train_on_feedback(struct bbr_train *train, const struct lh_congestion_feedback *f,
                                             const struct bbr_train_path *path);
 
+/* Whether the path has about the round trip that is remembered, and its product is worth it. */
+bool bbr_train_remembers(const struct lh_congestion_path *path);
+
 /* ---- loss ------------------------------------------------------------------------------------------ */
 
 /*
@@ -96,6 +99,13 @@ enum bbr_loss_found {
     BBR_LOSS_POLICED  /* policed_bps is the policer's rate */
 };
 
+/* Whether a test ends now, whatever it shows. */
+enum bbr_loss_end {
+    BBR_LOSS_GOES_ON,
+    BBR_LOSS_LAST,  /* it took long enough */
+    BBR_LOSS_PAUSED /* the application sends too little */
+};
+
 struct bbr_loss {
     uint32_t mtu;
     double share;                      /* at random, smoothed */
@@ -103,6 +113,7 @@ struct bbr_loss {
     struct bbr_loss_sample cruised;    /* without a queue, since the last test */
     struct bbr_loss_sample test;       /* of the test that runs: */
     double test_bps;                   /* what was delivered before it */
+    uint32_t test_rounds;              /* of it so far */
     struct bbr_loss_sample earlier;    /* round trips, each counted half of the next */
     uint64_t test_round;               /* when the last one ended */
     uint32_t limits;                   /* in a row, without a queue */
@@ -127,9 +138,10 @@ void bbr_loss_on_round(struct bbr_loss *loss, uint64_t rounds, lh_time now);
  * bps: the estimate of the path's rate. */
 enum bbr_loss_found bbr_loss_on_cruise(struct bbr_loss *loss, const struct bbr_loss_sample *round,
                                        bool queue, double bps, uint64_t rounds, lh_time now);
-/* last: it ends whatever it shows. queue: there was one when it began. */
-enum bbr_loss_found bbr_loss_on_test(struct bbr_loss *loss, const struct bbr_loss_sample *round, bool last,
-                                     bool queue, double bps, uint64_t rounds, lh_time now);
+/* queue: there was one when it began. */
+enum bbr_loss_found bbr_loss_on_test(struct bbr_loss *loss, const struct bbr_loss_sample *round,
+                                     enum bbr_loss_end end, bool queue, double bps, uint64_t rounds,
+                                     lh_time now);
 enum bbr_loss_found bbr_loss_on_up(struct bbr_loss *loss, const struct bbr_loss_sample *round, double bps,
                                    uint64_t rounds, lh_time now);
 /* At a higher rate no more arrived. Where that fills no queue either, no random loss limits the rate: others

@@ -170,21 +170,14 @@ static bool contains(const struct flight *flight, uint32_t index, uint64_t key)
     return key - entry->key < entry->packets;
 }
 
-/* The entry of a key, the nearest to the tail: a packet that was retransmitted has several, and which of them
- * arrived is not known. One that cannot have arrived yet is not taken, so no sample is below the shortest
- * round trip. At most two turns an entry of the ring. False: there is none. */
+/* The newest entry of a key that can have arrived: a packet that was retransmitted has several, and mostly
+ * the one before was lost. One that cannot have arrived yet is not taken, so no sample is below the shortest
+ * round trip. At most one turn an entry of the ring. False: there is none. */
 static bool find(const struct flight *flight, uint64_t key, uint32_t *index)
 {
-    uint32_t ahead = flight->reachable - flight->tail;
-    uint32_t behind = flight->tail - flight->first;
-    for (uint32_t d = 0; d < ahead || d < behind; d++) {
-        *index = flight->tail + d;
-        if (d < ahead && contains(flight, *index, key))
+    for (*index = flight->reachable; *index != flight->first;)
+        if (contains(flight, --*index, key))
             return true;
-        *index = flight->tail - d - 1;
-        if (d < behind && contains(flight, *index, key))
-            return true;
-    }
     return false;
 }
 

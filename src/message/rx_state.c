@@ -244,7 +244,7 @@ static struct auto_path path_of(const struct rx *rx)
     return (struct auto_path){
         .rtt_s = (double)rx->path->rtt_ns / (double)LH_NS_PER_S,
         .window_s = (double)rx->path->reorder_window_ns / (double)LH_NS_PER_S,
-        .bandwidth_bps = rate > 0 ? rate : RATE_UNKNOWN_BPS,
+        .bandwidth_bps = rate > 0 ? rate / (1 - path_estimate_loss_upper(estimate)) : RATE_UNKNOWN_BPS,
         .chunk_loss = path_estimate_loss_upper(estimate),
         .burst_packets = path_estimate_burst_packets(estimate, rx->attr->chunk_bytes / rx->attr->mtu_bytes),
     };

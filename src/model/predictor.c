@@ -330,6 +330,39 @@ void path_estimate_on_chunks(struct path_estimate *estimate, uint32_t seen, uint
         *known = (struct path_counts){known->seen / 2, known->lost / 2, known->runs / 2};
 }
 
+/* Repairs arrive more slowly than the path could carry them, since they follow requests. Only when more has
+ * arrived at less than half of the rate than at the rate has the path become slower. */
+static void count_arrivals(struct path_estimate *estimate, double bytes, double ns)
+{
+    struct path_arrivals *rate = &estimate->rate, *slow = &estimate->slow;
+    struct path_arrivals *of = 2 * bytes * rate->ns < rate->bytes * ns ? slow : rate;
+    of->bytes += bytes;
+    of->ns += ns;
+    if (slow->bytes > rate->bytes) {
+        *rate = *slow;
+        *slow = (struct path_arrivals){0};
+    }
+    if (rate->ns + slow->ns >= RATE_MEMORY_NS) {
+        *rate = (struct path_arrivals){rate->bytes / 2, rate->ns / 2};
+        *slow = (struct path_arrivals){slow->bytes / 2, slow->ns / 2};
+    }
+}
+
+/* A span of the busy period is over. */
+static void end_span(struct path_estimate *estimate)
+{
+    if (estimate->span.ns > 0)
+        count_arrivals(estimate, estimate->span.bytes, estimate->span.ns);
+    estimate->span = (struct path_arrivals){0};
+}
+
+static void start_period(struct path_estimate *estimate, lh_time now)
+{
+    estimate->period_at = now;
+    estimate->period_bytes = 0;
+    estimate->period_chunks = 0;
+}
+
 void path_estimate_on_arrivals(struct path_estimate *estimate, lh_time now, uint32_t chunks, uint64_t bytes,
                                lh_time pause_ns)
 {
@@ -337,24 +370,19 @@ void path_estimate_on_arrivals(struct path_estimate *estimate, lh_time now, uint
     bool paused = estimate->last_at == LH_TIME_NEVER || now - estimate->last_at > pause_ns;
     estimate->last_at = now;
     if (paused) { /* when its chunks came is not known, only that they have */
-        estimate->period_at = now;
-        estimate->period_bytes = 0;
-        estimate->period_chunks = 0;
+        end_span(estimate);
+        start_period(estimate, now);
         return;
     }
     estimate->period_bytes += bytes;
     estimate->period_chunks += chunks;
     if (estimate->period_chunks < PATH_ESTIMATE_PERIOD || now == estimate->period_at)
         return;
-    estimate->rate_bytes += (double)estimate->period_bytes;
-    estimate->rate_ns += (double)(now - estimate->period_at);
-    estimate->period_at = now;
-    estimate->period_bytes = 0;
-    estimate->period_chunks = 0;
-    if (estimate->rate_ns >= RATE_MEMORY_NS) {
-        estimate->rate_bytes /= 2;
-        estimate->rate_ns /= 2;
-    }
+    estimate->span.bytes += (double)estimate->period_bytes;
+    estimate->span.ns += (double)(now - estimate->period_at);
+    start_period(estimate, now);
+    if (estimate->span.ns > (double)pause_ns / 2)
+        end_span(estimate);
 }
 
 double path_estimate_loss(const struct path_estimate *estimate)
@@ -393,7 +421,8 @@ double path_estimate_burst_packets(const struct path_estimate *estimate, uint32_
 
 double path_estimate_rate_bps(const struct path_estimate *estimate)
 {
-    return estimate->rate_ns > 0 ? estimate->rate_bytes * 8 * (double)LH_NS_PER_S / estimate->rate_ns : 0;
+    const struct path_arrivals *rate = &estimate->rate;
+    return rate->ns > 0 ? rate->bytes * 8 * (double)LH_NS_PER_S / rate->ns : 0;
 }
 
 /* ---- collective ------------------------------------------------------------------------------------ */

@@ -159,15 +159,21 @@ struct path_counts {
     double runs;
 };
 
+struct path_arrivals {
+    double bytes;
+    double ns; /* that they took */
+};
+
 struct path_estimate {
     struct path_counts known;
     struct path_counts recent; /* not in `known` yet */
     uint64_t chunks_seen;      /* ever */
     uint64_t chunks_lost;
-    double rate_bytes; /* that came in busy periods, and */
-    double rate_ns;    /* how long these took */
-    lh_time period_at; /* the first look of the busy period */
-    lh_time last_at;   /* the newest that found anything; LH_TIME_NEVER: none yet */
+    struct path_arrivals rate; /* of busy periods */
+    struct path_arrivals slow; /* at less than half of that rate */
+    struct path_arrivals span; /* of this busy period, not counted yet */
+    lh_time period_at;         /* the first look of what follows it */
+    lh_time last_at;           /* the newest that found anything; LH_TIME_NEVER: none yet */
     uint64_t period_bytes;
     uint32_t period_chunks;
 };
@@ -176,7 +182,7 @@ void path_estimate_init(struct path_estimate *estimate);
 
 /* So many chunks were sent, of which some were lost, in so many runs. */
 void path_estimate_on_chunks(struct path_estimate *estimate, uint32_t seen, uint32_t lost, uint32_t runs);
-/* A look found so many new chunks. A pause of pause_ns ends a busy period. */
+/* A look found so many new chunks. A pause of pause_ns ends a busy period, whose spans are half as long. */
 void path_estimate_on_arrivals(struct path_estimate *estimate, lh_time now, uint32_t chunks, uint64_t bytes,
                                lh_time pause_ns);
 
@@ -192,7 +198,7 @@ double path_estimate_run_upper(const struct path_estimate *estimate);
 /* The mean in packets, where a chunk has so many: a burst of B that begins anywhere in a chunk of n touches
  * 1 + (B - 1) / n of them in the mean. */
 double path_estimate_burst_packets(const struct path_estimate *estimate, uint32_t chunk_packets);
-/* Bits a second; 0: not known yet. */
+/* Bits a second that arrive while the path is busy; 0: not known yet. */
 double path_estimate_rate_bps(const struct path_estimate *estimate);
 
 /* ---- scheme entry ---------------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "model/repeat_model.h"
+#include "schemes/ec_layout.h"
 #include "schemes/ec_missing.h"
 
 /* ---- partial arrival ------------------------------------------------------------------------------- */
@@ -237,6 +238,19 @@ static void missing_of_mds(struct ec_rounds *rounds, unsigned kind, unsigned siz
             missing[d] += lost[x] * share_of_data(rounds, size, rows, x, d);
 }
 
+/* Of all submessages, and what parity can do about it. Data and parity are sent far apart. */
+static void lost_of_mds(struct ec_rounds *rounds, unsigned kind, unsigned size)
+{
+    double lost[MODEL_COUNT_MAX + 1];
+    const unsigned parity = rounds->rows + rounds->fresh;
+    const double between = (rounds->stride - 1) * rounds->loss.chunk_packets;
+    model_lost_chunks(&rounds->loss, size, between, rounds->of[kind].missing);
+    model_lost_chunks(&rounds->loss, parity, between, lost);
+    rounds->fewer_parity[0] = 0;
+    for (unsigned n = 0; n <= MODEL_COUNT_MAX; n++)
+        rounds->fewer_parity[n + 1] = n <= parity ? rounds->fewer_parity[n] + lost[parity - n] : 1;
+}
+
 /* chance of d missing, in classes so far: of any, and of those that could do with their parity. */
 struct of_classes {
     double any[MODEL_COUNT_MAX + 1];
@@ -305,6 +319,9 @@ void ec_rounds_start(struct ec_rounds *rounds, const struct lh_model_scheme *sch
                                  .kind = scheme->kind,
                                  .fallback = scheme->fallback,
                                  .stride = missing->stride};
+    if (rounds->kind == LH_MODEL_EC_MDS && rounds->fallback == LH_MODEL_FALLBACK_IR)
+        rounds->fresh = ec_fresh_rows(&(struct ec_params){
+            .kind = EC_MDS, .fallback = EC_FALLBACK_IR, .k = scheme->k, .m = scheme->m});
     if (rounds->copies)
         rounds->log_none = log_of_copies(rounds, 0);
     for (unsigned n = 1; n <= MODEL_COUNT_MAX + 1; n++)
@@ -313,12 +330,15 @@ void ec_rounds_start(struct ec_rounds *rounds, const struct lh_model_scheme *sch
         const struct ec_missing_kind *of = &missing->kind[kind];
         rounds->of[kind].count = of->count;
         rounds->of[kind].size = of->size;
-        if (of->count <= 0 || rounds->copies || scheme->fallback != LH_MODEL_FALLBACK_SR)
+        if (of->count <= 0 || rounds->copies)
             continue;
-        if (rounds->kind == LH_MODEL_EC_XOR)
-            missing_of_xor(rounds, kind, of->size);
-        else
+        bool repeats = rounds->fallback == LH_MODEL_FALLBACK_SR;
+        if (rounds->kind == LH_MODEL_EC_MDS && !repeats)
+            lost_of_mds(rounds, kind, of->size);
+        else if (rounds->kind == LH_MODEL_EC_MDS)
             missing_of_mds(rounds, kind, of->size);
+        else if (repeats)
+            missing_of_xor(rounds, kind, of->size);
     }
 }
 
@@ -366,6 +386,28 @@ static double log_of_xor(const struct ec_rounds *rounds, unsigned size, double m
     return sum;
 }
 
+/* P(more of `lost` data chunks are missing than there is parity). */
+static double mds_lacks(const struct ec_rounds *rounds, unsigned lost, double missing)
+{
+    double sum = 0;
+    double chance = pow(1 - missing, lost); /* of n being missing */
+    for (unsigned n = 0; n <= lost; n++) {
+        sum += chance * rounds->fewer_parity[n];
+        chance *= (lost - n) / (n + 1.0) * (missing / (1 - missing));
+    }
+    return sum;
+}
+
+static double log_of_mds(const struct ec_rounds *rounds, unsigned kind, double missing)
+{
+    double incomplete = 0;
+    if (missing >= 1)
+        return -INFINITY;
+    for (unsigned d = 1; d <= rounds->of[kind].size; d++)
+        incomplete += rounds->of[kind].missing[d] * mds_lacks(rounds, d, missing);
+    return log1p(-fmin(1, incomplete));
+}
+
 static double log_of_submessage(const struct ec_rounds *rounds, unsigned kind, double missing)
 {
     const unsigned size = rounds->of[kind].size;
@@ -375,7 +417,8 @@ static double log_of_submessage(const struct ec_rounds *rounds, unsigned kind, d
             incomplete += rounds->of[kind].missing[d] * any_of(missing, d);
         return log1p(-fmin(1, incomplete));
     }
-    return rounds->kind == LH_MODEL_EC_XOR ? log_of_xor(rounds, size, missing) : 0;
+    return rounds->kind == LH_MODEL_EC_XOR ? log_of_xor(rounds, size, missing)
+                                           : log_of_mds(rounds, kind, missing);
 }
 
 double ec_rounds_log(const struct ec_rounds *rounds, double count)

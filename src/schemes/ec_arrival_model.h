@@ -48,7 +48,8 @@ double ec_partial_quantile(const struct ec_partial_arrival *partial, double shar
  * what counts is the chance that all is there after r rounds, again a product over submessages. What
  * arrives of a chunk stays, from the first round on:
  *
- *   mds, ir   is asked for with a margin: one round is enough
+ *   mds, ir   is asked for with a margin, so one round is enough, as long as there are fresh rows for it
+ *             (ec_fresh_rows()); beyond them the missing data is asked for, each round
  *   xor, ir   a class asks for all of its data that is missing, and can do without one when its parity is
  *             there
  *   a message of one chunk is that chunk, once a round
@@ -59,12 +60,14 @@ struct ec_rounds {
     struct {
         double count;  /* submessages of this kind (ec_missing.h) */
         unsigned size; /* their data chunks */
-        /* P(one failed and lacks d of its data); fallback sr */
+        /* Fallback sr: P(one failed and lacks d of its data). mds, ir: P(d of its data were lost at first) */
         double missing[MODEL_COUNT_MAX + 1];
     } of[2];
     unsigned rows;
-    double apart;    /* ec_missing_apart() */
-    double log_none; /* log P(nothing has to be asked for) */
+    unsigned fresh;                           /* mds, ir: further rows, which the first round asks for */
+    double fewer_parity[MODEL_COUNT_MAX + 2]; /* mds, ir: P(fewer than n of all these rows arrive) */
+    double apart;                             /* ec_missing_apart() */
+    double log_none;                          /* log P(nothing has to be asked for) */
     struct model_loss loss;
     bool copies; /* of the only chunk */
     enum lh_model_kind kind;

@@ -601,10 +601,13 @@ static double sample_segment(const struct model_prediction *prediction,
     if (missing.chunks <= 0)
         return times->sent_s + missing.parity * times->inject_s;
     double rounds = 1;
+    double fresh = times->rounds.fresh * times->missing.submessages;
     if (scheme->fallback == LH_MODEL_FALLBACK_SR)
         rounds = ec_rounds_sample(loss, missing.data, prng);
     else if (scheme->kind == LH_MODEL_EC_XOR)
         rounds = ec_rounds_sample(loss, missing.chunks, prng);
+    else if (missing.chunks > fresh)
+        rounds = ec_rounds_sample(loss, missing.chunks - fresh, prng);
     return times->asked_s + missing.chunks * times->inject_s + (rounds - 1) * times->round_s;
 }
 
@@ -689,29 +692,19 @@ const struct lh_scheme ec_xor_scheme = {
 /* Codes of more data chunks send as much parity for less loss, and more parity is rarely better than falling
  * back once in a while. */
 static const char *const mds_automatic[] = {
-    "ec:mds,k=8,m=2",
-    "ec:mds,k=8,m=4",
-    "ec:mds,k=8,m=8",
-    "ec:mds,k=16,m=1",
-    "ec:mds,k=16,m=2",
-    "ec:mds,k=16,m=4",
-    "ec:mds,k=16,m=8",
-    "ec:mds,k=32,m=1",
-    "ec:mds,k=32,m=2",
-    "ec:mds,k=32,m=4",
-    "ec:mds,k=32,m=8",
-    "ec:mds,k=32,m=16",
-    "ec:mds,k=64,m=1",
-    "ec:mds,k=64,m=2",
-    "ec:mds,k=64,m=4",
-    "ec:mds,k=64,m=8",
-    "ec:mds,k=64,m=16",
-    "ec:mds,k=128,m=1",
-    "ec:mds,k=128,m=2",
-    "ec:mds,k=128,m=4",
-    "ec:mds,k=128,m=8",
-    "ec:mds,k=128,m=16",
-    NULL,
+    "ec:mds,k=8,m=2",    "ec:mds,k=8,m=4",
+    "ec:mds,k=8,m=8",    "ec:mds,k=16,m=1",
+    "ec:mds,k=16,m=2",   "ec:mds,k=16,m=4",
+    "ec:mds,k=16,m=8",   "ec:mds,k=32,m=1",
+    "ec:mds,k=32,m=2",   "ec:mds,k=32,m=4",
+    "ec:mds,k=32,m=8",   "ec:mds,k=32,m=16",
+    "ec:mds,k=64,m=1",   "ec:mds,k=64,m=2",
+    "ec:mds,k=64,m=4",   "ec:mds,k=64,m=8",
+    "ec:mds,k=64,m=16",  "ec:mds,k=64,m=32",
+    "ec:mds,k=128,m=1",  "ec:mds,k=128,m=2",
+    "ec:mds,k=128,m=4",  "ec:mds,k=128,m=8",
+    "ec:mds,k=128,m=16", "ec:mds,k=128,m=32",
+    "ec:mds,k=128,m=64", NULL,
 };
 static const char *const xor_automatic[] = {
     "ec:xor,k=32,m=4", "ec:xor,k=32,m=8", "ec:xor,k=64,m=8", "ec:xor,k=128,m=16", NULL,

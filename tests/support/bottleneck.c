@@ -222,7 +222,8 @@ static void write_report(struct bottleneck *b, struct bottleneck_flow *f)
     f->reported_ns = b->now;
     f->receiver.held_ns = b->now + CLOCK_AHEAD - f->receiver.arrived_ns;
     f->receiver.credit_bytes = credit(b, f);
-    report_push(&f->reports, &f->receiver, b->now + f->config.rtt_ns - f->config.rtt_ns / 2);
+    if (!lh_prng_chance(&b->prng, b->path.report_loss))
+        report_push(&f->reports, &f->receiver, b->now + f->config.rtt_ns - f->config.rtt_ns / 2);
 }
 
 /* ---- the sender -------------------------------------------------------------------------------------- */

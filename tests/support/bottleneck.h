@@ -28,6 +28,7 @@ struct bottleneck_path {
     uint64_t mark_bytes; /* packets that find more in the queue are marked; 0: none are */
     double loss;         /* at random, after the queue */
     uint32_t loss_burst; /* consecutive packets that one loss takes; 0 and 1: one */
+    double report_loss;  /* of reports */
     double late;         /* share of batches that come late_ns later */
     lh_time late_ns;
     lh_time change_ns; /* from then on the rate is another; 0: never */

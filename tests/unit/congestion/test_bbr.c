@@ -108,6 +108,45 @@ static void test_high_random_loss(void **state)
     }
 }
 
+/* Messages of a few round trips with a tail of repairs: most rounds are not full, losses are reported later
+ * than arrivals, and reports are lost. The rate fell to a few percent, by and by. */
+static void test_messages_of_lossy_path(void **state)
+{
+    (void)state;
+    const struct trial paths[] = {{GBIT, 200 * LH_NS_PER_MS, 1, 0.1},
+                                  {GBIT, 200 * LH_NS_PER_MS, 1, 0.2},
+                                  {GBIT, 200 * LH_NS_PER_MS, 1, 0.3},
+                                  {100000000, 50 * LH_NS_PER_MS, 1, 0.2},
+                                  {GBIT, 100 * LH_NS_PER_MS, 1, 0.2}};
+    for (uint32_t i = 0; i < 15; i++) {
+        const struct trial *trial = &paths[i / 3];
+        const double bdp = (double)trial->rate_bps * (double)trial->rtt_ns / 8e9;
+        const double ideal_ns = (2.6 / (1 - trial->loss) + 1) * (double)trial->rtt_ns;
+        const struct bottleneck_path path = {.rate_bps = trial->rate_bps,
+                                             .queue_bytes = (uint64_t)bdp,
+                                             .loss = trial->loss,
+                                             .report_loss = trial->loss,
+                                             .seed = 100 * i + 3};
+        const struct bottleneck_flow_config config = {.controller = &bbr_congestion,
+                                                      .rtt_ns = trial->rtt_ns,
+                                                      .mtu_bytes = 1408,
+                                                      .message_bytes = (uint64_t)(2.6 * bdp),
+                                                      .report_ns = trial->rtt_ns / 8,
+                                                      .gap_ns = trial->rtt_ns};
+        struct bottleneck *b = bottleneck_create(&path);
+        const struct bottleneck_flow *f = bottleneck_add(b, &config);
+        assert_true(bottleneck_run_messages(b, 40, (lh_time)(200 * ideal_ns)));
+        double mean_ns = 0;
+        for (uint32_t n = 20; n < 40; n++)
+            mean_ns += (double)f->times_ns[n] / 20;
+        printf("messages, %.0f Mbit/s %.0f ms loss %.1f: %.2f of the ideal, dropped %.4f\n",
+               (double)path.rate_bps / 1e6, (double)trial->rtt_ns / 1e6, path.loss, mean_ns / ideal_ns,
+               (double)f->queue_dropped_bytes / (double)f->sent_bytes);
+        assert_true(mean_ns < 3 * ideal_ns && f->queue_dropped_bytes == 0);
+        bottleneck_free(b);
+    }
+}
+
 /* What exceeds its rate is dropped once its bucket is empty; nothing ever waits. */
 static void test_policer(void **state)
 {
@@ -694,6 +733,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_endless),
         cmocka_unit_test(test_high_random_loss),
+        cmocka_unit_test(test_messages_of_lossy_path),
         cmocka_unit_test(test_policer),
         cmocka_unit_test(test_policer_of_short_messages),
         cmocka_unit_test(test_policer_with_loss),

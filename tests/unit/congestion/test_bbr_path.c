@@ -202,22 +202,36 @@ static void test_as_much_at_a_lower_rate_is_random(void **state)
     (void)state;
     struct bbr_loss loss = found_lossy(0.2);
     const struct bbr_loss_sample few = sample(30, 0.2), round = sample(140, 0.2);
-    assert_int_equal(bbr_loss_on_test(&loss, &few, false, false, BPS, 13, 0), BBR_LOSS_NOTHING);
-    assert_int_equal(bbr_loss_on_test(&loss, &round, false, false, BPS, 14, 0), BBR_LOSS_RANDOM);
+    assert_int_equal(bbr_loss_on_test(&loss, &few, BBR_LOSS_GOES_ON, false, BPS, 13, 0), BBR_LOSS_NOTHING);
+    assert_int_equal(bbr_loss_on_test(&loss, &round, BBR_LOSS_GOES_ON, false, BPS, 14, 0), BBR_LOSS_RANDOM);
     assert_float_equal(loss.share, 0.2, 1e-6);
     assert_false(bbr_loss_is_policed(&loss));
     const struct bbr_loss_sample again = sample(100, 0.22);
     assert_int_equal(bbr_loss_on_cruise(&loss, &again, false, BPS, 30, 0), BBR_LOSS_NOTHING);
 }
 
+/* Losses are reported later than arrivals: half of the loss may be all of it, and after a pause none may. */
+static void test_less_for_a_moment_proves_nothing(void **state)
+{
+    (void)state;
+    struct bbr_loss loss = found_lossy(0.2);
+    const struct bbr_loss_sample half = sample(340, 0.1), more = sample(340, 0.25), none = sample(340, 0);
+    assert_int_equal(bbr_loss_on_test(&loss, &half, BBR_LOSS_GOES_ON, false, BPS, 13, 0), BBR_LOSS_NOTHING);
+    assert_int_equal(bbr_loss_on_test(&loss, &more, BBR_LOSS_GOES_ON, false, BPS, 14, 0), BBR_LOSS_RANDOM);
+    loss = found_lossy(0.2);
+    assert_int_equal(bbr_loss_on_test(&loss, &none, BBR_LOSS_PAUSED, false, BPS, 13, 0), BBR_LOSS_END);
+    assert_false(bbr_loss_is_policed(&loss));
+}
+
 static void test_nothing_at_a_lower_rate_is_a_policer(void **state)
 {
     (void)state;
     struct bbr_loss loss = found_lossy(0.2);
-    const struct bbr_loss_sample round = sample(170, 0.05);
-    assert_int_equal(bbr_loss_on_test(&loss, &round, false, false, BPS, 14, 1000), BBR_LOSS_POLICED);
+    const struct bbr_loss_sample round = sample(170, 0.04);
+    assert_int_equal(bbr_loss_on_test(&loss, &round, BBR_LOSS_GOES_ON, false, BPS, 14, 1000),
+                     BBR_LOSS_POLICED);
     assert_float_equal(loss.policed_bps, 80 * PACKET * 8e9 / 1e6, 1);
-    assert_float_equal(loss.share, 0.05, 1e-6);
+    assert_float_equal(loss.share, 0.04, 1e-6);
     assert_true(bbr_loss_is_policed(&loss));
 }
 
@@ -227,8 +241,8 @@ static void test_a_test_that_says_nothing(void **state)
     (void)state;
     struct bbr_loss loss = found_lossy(0.2);
     const struct bbr_loss_sample none = sample(4, 0);
-    assert_int_equal(bbr_loss_on_test(&loss, &none, false, false, BPS, 13, 0), BBR_LOSS_NOTHING);
-    assert_int_equal(bbr_loss_on_test(&loss, &none, true, false, BPS, 50, 0), BBR_LOSS_END);
+    assert_int_equal(bbr_loss_on_test(&loss, &none, BBR_LOSS_GOES_ON, false, BPS, 13, 0), BBR_LOSS_NOTHING);
+    assert_int_equal(bbr_loss_on_test(&loss, &none, BBR_LOSS_LAST, false, BPS, 50, 0), BBR_LOSS_END);
     assert_false(bbr_loss_is_policed(&loss));
 }
 
@@ -238,10 +252,10 @@ static void test_a_queue_makes_random_loss_doubtful(void **state)
     (void)state;
     struct bbr_loss loss = found_lossy(0.2);
     const struct bbr_loss_sample round = sample(200, 0.2), lower = sample(200, 0.01);
-    assert_int_equal(bbr_loss_on_test(&loss, &round, false, false, BPS, 14, 0), BBR_LOSS_RANDOM);
+    assert_int_equal(bbr_loss_on_test(&loss, &round, BBR_LOSS_GOES_ON, false, BPS, 14, 0), BBR_LOSS_RANDOM);
     assert_int_equal(bbr_loss_on_cruise(&loss, &round, true, BPS, 78, 0), BBR_LOSS_NOTHING);
     assert_int_equal(bbr_loss_on_cruise(&loss, &round, true, BPS, 79, 0), BBR_LOSS_UNKNOWN);
-    assert_int_equal(bbr_loss_on_test(&loss, &lower, false, true, BPS, 84, 0), BBR_LOSS_QUEUE);
+    assert_int_equal(bbr_loss_on_test(&loss, &lower, BBR_LOSS_GOES_ON, true, BPS, 84, 0), BBR_LOSS_QUEUE);
     assert_float_equal(loss.share, 0.01, 1e-6);
     assert_false(bbr_loss_is_policed(&loss));
 }
@@ -253,16 +267,18 @@ static void test_limits_without_a_queue_raise_doubts(void **state)
     (void)state;
     struct bbr_loss loss = found_lossy(0.2);
     const struct bbr_loss_sample round = sample(200, 0.2);
-    bbr_loss_on_test(&loss, &round, false, false, BPS, 14, 0);
+    bbr_loss_on_test(&loss, &round, BBR_LOSS_GOES_ON, false, BPS, 14, 0);
     for (int i = 0; i < 3; i++) {
         assert_float_equal(loss.share, 0.2, 1e-6);
         bbr_loss_on_limit(&loss, false, BPS, 20);
     }
     assert_float_equal(loss.share, 0.05, 1e-6);
     assert_int_equal(bbr_loss_on_cruise(&loss, &round, false, BPS, 30, 0), BBR_LOSS_UNKNOWN);
-    assert_int_equal(bbr_loss_on_test(&loss, &round, false, false, BPS, 35, 0), BBR_LOSS_POLICED);
+    assert_int_equal(bbr_loss_on_test(&loss, &round, BBR_LOSS_GOES_ON, false, BPS, 35, 0),
+                     BBR_LOSS_POLICED);
     assert_int_equal(bbr_loss_on_cruise(&loss, &round, false, 0.4 * BPS, 45, 0), BBR_LOSS_UNKNOWN);
-    assert_int_equal(bbr_loss_on_test(&loss, &round, false, false, 0.4 * BPS, 50, 0), BBR_LOSS_RANDOM);
+    assert_int_equal(bbr_loss_on_test(&loss, &round, BBR_LOSS_GOES_ON, false, 0.4 * BPS, 50, 0),
+                     BBR_LOSS_RANDOM);
 }
 
 /* All lost, as a peer may say, or a link that is down: at most half of it is made up for. */
@@ -271,7 +287,7 @@ static void test_everything_lost(void **state)
     (void)state;
     struct bbr_loss loss = found_lossy(1);
     const struct bbr_loss_sample all = sample(60, 1);
-    assert_int_equal(bbr_loss_on_test(&loss, &all, false, false, BPS, 14, 0), BBR_LOSS_RANDOM);
+    assert_int_equal(bbr_loss_on_test(&loss, &all, BBR_LOSS_GOES_ON, false, BPS, 14, 0), BBR_LOSS_RANDOM);
     assert_float_equal(loss.share, 0.5, 1e-6);
 }
 
@@ -343,7 +359,8 @@ static void test_a_policer_is_found_exactly(void **state)
     assert_float_equal((float)loss.policed_bps, (float)(0.9 * rate), 100);
     assert_int_equal(bbr_loss_on_cruise(&loss, &many, false, 0.9 * rate, 41, 0), BBR_LOSS_UNKNOWN);
     const struct bbr_loss_sample lower = sample(400, 0.1);
-    assert_int_equal(bbr_loss_on_test(&loss, &lower, false, false, 0.9 * rate, 45, 0), BBR_LOSS_RANDOM);
+    assert_int_equal(bbr_loss_on_test(&loss, &lower, BBR_LOSS_GOES_ON, false, 0.9 * rate, 45, 0),
+                     BBR_LOSS_RANDOM);
     assert_true(loss.policed_bps == 0);
 }
 
@@ -381,7 +398,7 @@ static void test_growth_beside_random_loss(void **state)
     (void)state;
     struct bbr_loss loss = found_lossy(0.2);
     const struct bbr_loss_sample round = sample(200, 0.2);
-    bbr_loss_on_test(&loss, &round, false, false, BPS, 14, 0);
+    bbr_loss_on_test(&loss, &round, BBR_LOSS_GOES_ON, false, BPS, 14, 0);
     assert_float_equal((float)bbr_loss_growth(&loss, 1.125, 1e9), 1.075F, 1e-4);
     assert_float_equal((float)bbr_loss_growth(&loss, 1.125, 10000), 1.070F, 1e-4);
     assert_float_equal((float)bbr_loss_growth(&loss, 1.125, 100), 1.050F, 1e-4);
@@ -400,6 +417,7 @@ int main(void)
         cmocka_unit_test(test_a_path_shorter_than_reports),
         cmocka_unit_test(test_loss_is_tested_at_half_of_what_arrived),
         cmocka_unit_test(test_as_much_at_a_lower_rate_is_random),
+        cmocka_unit_test(test_less_for_a_moment_proves_nothing),
         cmocka_unit_test(test_nothing_at_a_lower_rate_is_a_policer),
         cmocka_unit_test(test_a_test_that_says_nothing),
         cmocka_unit_test(test_a_queue_makes_random_loss_doubtful),

@@ -191,6 +191,18 @@ static void test_retransmission(void **state)
     assert_int_equal(flight_feedback.in_flight_bytes, 0);
 }
 
+/* The last packet of a message is lost, which no report tells before it is sent again. */
+static void test_retransmission_of_an_unsettled_packet(void **state)
+{
+    (void)state;
+    send(1, 10);
+    assert_true(report(9, 9));
+    flight_on_sent(&flight, 10, 1, BYTES, 170 * US);
+    assert_true(report_full(&(struct flight_report){.key = 10, .arrived_packets = 10, .arrived_ns = 1},
+                            170 * US + RTT)); /* not 260 us */
+    assert_int_equal(flight_feedback.rtt_ns, RTT);
+}
+
 /* Which of two packets with a key has arrived is not known. The later one is taken where it can have arrived,
  * so a sample may be short by the time between them, but never below the shortest round trip. */
 static void test_late_after_its_retransmission(void **state)

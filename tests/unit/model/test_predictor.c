@@ -587,6 +587,20 @@ static void repairs_tell_no_rate(void **state)
     assert_true(path_estimate_rate_bps(&estimate) == 0);
 }
 
+/* A second at 1 Gbit/s, and in the next one its repairs at a tenth of that, again and again. */
+static void slow_repairs_do_not_make_it_slower(void **state)
+{
+    (void)state;
+    struct path_estimate estimate;
+    path_estimate_init(&estimate);
+    lh_time now = LH_NS_PER_S;
+    for (uint32_t ms = 0; ms < 20000; ms++, now += LH_NS_PER_MS) {
+        uint32_t chunks = ms / 1000 % 2 ? 3 : 32;
+        path_estimate_on_arrivals(&estimate, now, chunks, (uint64_t)chunks * CHUNK, 5 * LH_NS_PER_MS);
+    }
+    assert_near(path_estimate_rate_bps(&estimate), 32 * CHUNK * 8 * 1e3, 0.01);
+}
+
 static int run_path_estimate(void)
 {
     const struct CMUnitTest tests[] = {
@@ -602,6 +616,7 @@ static int run_path_estimate(void)
         cmocka_unit_test(rate_changes),
         cmocka_unit_test(a_stall_does_not_make_it_faster),
         cmocka_unit_test(repairs_tell_no_rate),
+        cmocka_unit_test(slow_repairs_do_not_make_it_slower),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -530,6 +530,7 @@ static int run_flight(void)
         cmocka_unit_test_setup(test_reordering, set_up),
         cmocka_unit_test_setup(test_lost_and_late_reports, set_up),
         cmocka_unit_test_setup(test_retransmission, set_up),
+        cmocka_unit_test_setup(test_retransmission_of_an_unsettled_packet, set_up),
         cmocka_unit_test_setup(test_late_after_its_retransmission, set_up),
         cmocka_unit_test_setup(test_limited, set_up),
         cmocka_unit_test_setup(test_no_rate_over_a_silence, set_up),

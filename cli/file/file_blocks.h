@@ -121,6 +121,8 @@ struct cli_file_summary {
 
 /* On stdout. */
 void cli_file_summary_print(const struct cli_file_summary *summary);
+/* The line of it on what limited the sender; none where nothing is known. */
+void cli_file_limit_print(const struct lh_bottleneck_report *report, lh_time elapsed_ns);
 
 #define CLI_FILE_FATE_MAX 120
 

@@ -2,7 +2,7 @@
 # Trees of files through longhaul-path, beside rsync over ssh and tar over TCP (BBR): whole commands, and a
 # second run with nothing changed.
 #
-# usage: BUILD=build trees.py [--launches N] [--folder DIR] [--json FILE] [PART ...]
+# usage: BUILD=build trees.py [--quick] [--launches N] [--folder DIR] [--json FILE] [PART ...]
 #   PART: small, 10,000 files of 10 kB; tree, 20,000 files of 0 to 40 kB in 500 folders, with links. Both by
 #   default.
 #   --folder DIR   where the files are (/dev/shm)
@@ -23,7 +23,7 @@ BUILD = os.path.abspath(os.environ.get("BUILD", "build"))
 LONGHAUL = os.path.join(BUILD, "longhaul")
 PATH = os.path.join(BUILD, "bench", "longhaul-path")
 HERE, THERE = "10.99.0.1", "10.99.0.2"
-RATE_BPS, DELAY_MS = 2e9, 12.5
+RATE_GBPS, DELAY_MS = 2, 12.5
 CAP_S = 60
 LOSSES = ("0", "1e-3")
 
@@ -32,7 +32,7 @@ def option(name, default):
     return sys.argv[sys.argv.index(name) + 1] if name in sys.argv else default
 
 
-LAUNCHES = int(option("--launches", "3"))
+LAUNCHES = 1 if "--quick" in sys.argv else int(option("--launches", "3"))
 OUTPUT = option("--json", None)
 PARTS = [part for part in ("small", "tree") if part in sys.argv] or ["small", "tree"]
 
@@ -95,7 +95,7 @@ def launch(name, work, loss):
     left, right = TOOLS[name](work)
     timed = f"{TUNE}; sleep 1; s=$(date +%s%N); {{ {left}; }} || exit 1; e=$(date +%s%N); " \
             f"echo $((e - s)) >{work}/time"
-    path = [PATH, "--rate", f"{RATE_BPS:.0f}", "--delay", f"{DELAY_MS}ms", "--loss", loss,
+    path = [PATH, "--rate", f"{RATE_GBPS}Gbit", "--delay", f"{DELAY_MS}ms", "--loss", loss,
             "--json", "/dev/null"]
     if os.path.exists(f"{work}/time"):
         os.unlink(f"{work}/time")
@@ -145,7 +145,7 @@ def measure(part, work, loss, ideal):
 
 def main():
     work = tempfile.mkdtemp(dir=option("--folder", "/dev/shm"))
-    print(f"path {RATE_BPS / 1e9:g} Gbit/s, round trip {2 * DELAY_MS:g} ms; seconds of the whole command, "
+    print(f"path {RATE_GBPS} Gbit/s, round trip {2 * DELAY_MS:g} ms; seconds of the whole command, "
           f"median (range) of {LAUNCHES}; ideal: the bytes of the files at that rate, and a round trip")
     try:
         for part in PARTS:
@@ -156,7 +156,7 @@ def main():
                        for place, _, names in os.walk(f"{work}/in")
                        for name in names if name not in ("link", "hard"))
             for loss in LOSSES:
-                measure(part, work, loss, 8 * size / RATE_BPS + 2 * DELAY_MS / 1e3)
+                measure(part, work, loss, 8 * size / (RATE_GBPS * 1e9) + 2 * DELAY_MS / 1e3)
     finally:
         shutil.rmtree(work)
 

@@ -50,11 +50,14 @@ int cli_block_ring_open(struct cli_block_ring *ring, struct lh_connection *conne
     uint64_t blocks = (attr.window_bytes + CLI_BLOCK_BYTES - 1) / CLI_BLOCK_BYTES + CLI_RING_EXTRA;
     /* Requests for control messages are in flight as well. */
     uint64_t maximum = LH_REQUESTS_MAX / 2;
-    *ring = (struct cli_block_ring){
-        .connection = connection,
-        .blocks = (uint32_t)(blocks < maximum ? blocks : maximum),
-    };
-    code = allocate(ring);
+    return cli_block_ring_open_short(ring, connection, (uint32_t)(blocks < maximum ? blocks : maximum));
+}
+
+int cli_block_ring_open_short(struct cli_block_ring *ring, struct lh_connection *connection,
+                              uint32_t blocks)
+{
+    *ring = (struct cli_block_ring){.connection = connection, .blocks = blocks};
+    int code = allocate(ring);
     if (!code)
         code = lh_register(connection, ring->memory, memory_bytes(ring), &ring->registered);
     if (code)

@@ -14,11 +14,15 @@
 #include "cli/file/tree_records.h"
 #include "cli/terminal/terminal.h"
 
-bool cli_tree_packer_open(struct cli_tree_packer *packer, struct lh_connection *connection,
+/* A receiver waits longer, by far: CLI_DISK_TIMEOUT_NS. */
+#define IDLE_NS (20 * LH_NS_PER_S)
+
+bool cli_tree_packer_open(struct cli_tree_packer *packer, struct lh_connection *connection, uint32_t blocks,
                           const _Atomic bool *stop)
 {
     *packer = (struct cli_tree_packer){.stop = stop, .stall_ns = LH_TIME_NEVER};
-    packer->code = cli_block_ring_open(&packer->ring, connection);
+    packer->code = blocks ? cli_block_ring_open_short(&packer->ring, connection, blocks)
+                          : cli_block_ring_open(&packer->ring, connection);
     return !packer->code;
 }
 
@@ -54,12 +58,27 @@ static int retire(struct cli_tree_packer *packer, lh_time timeout_ns)
     return code;
 }
 
-/* Gives back what is acknowledged; waits for one block if there is none. */
-static bool make_place(struct cli_tree_packer *packer)
+/* Gives back what is acknowledged: 0, or an error; -LH_ETIMEDOUT: some is not. */
+static int reap(struct cli_tree_packer *packer)
 {
     int code = 0;
     while (!code && !cli_block_ring_empty(&packer->ring))
         code = retire(packer, 0);
+    return code;
+}
+
+uint64_t cli_tree_packer_in_flight(struct cli_tree_packer *packer)
+{
+    int code = reap(packer);
+    if (code && code != -LH_ETIMEDOUT)
+        fail(packer, code);
+    return packer->ring.head - packer->ring.tail;
+}
+
+/* Waits for one block if there is none. */
+static bool make_place(struct cli_tree_packer *packer)
+{
+    int code = reap(packer);
     if (code == -LH_ETIMEDOUT)
         code = cli_block_ring_full(&packer->ring) ? retire(packer, packer->stall_ns) : 0;
     return fail(packer, code);
@@ -98,6 +117,15 @@ bool cli_tree_packer_add(struct cli_tree_packer *packer, const struct cli_tree_r
         if (!cli_tree_packer_flush(packer))
             return false;
     }
+}
+
+bool cli_tree_packer_idle(struct cli_tree_packer *packer, lh_time *since)
+{
+    const struct cli_tree_record idle = {.kind = CLI_TREE_IDLE};
+    if (cli_now() - *since < IDLE_NS)
+        return true;
+    *since = cli_now();
+    return cli_tree_packer_add(packer, &idle) && cli_tree_packer_flush(packer);
 }
 
 bool cli_tree_packer_drain(struct cli_tree_packer *packer)

@@ -134,6 +134,8 @@ static bool on_root(struct receiver *r, const struct cli_tree_record *record)
     if (record->number != CLI_TREE_VERSION)
         return end_by(r, CLI_EXIT_FAILED, "version %d of the tree protocol required", CLI_TREE_VERSION);
     r->pipe = record->flags & CLI_TREE_PIPE;
+    if (r->pipe && record->flags & CLI_TREE_DRY_RUN)
+        return connection_failed(r, -LH_EPROTOCOL);
     r->report.dry_run = record->flags & CLI_TREE_DRY_RUN;
     if (!cli_tree_store_open(&r->store, r->options, record))
         return end_by(r, CLI_EXIT_FAILED, "%s", r->store.reason);
@@ -326,7 +328,7 @@ static int await_message(struct receiver *r, struct lh_result *result)
 static bool receive(struct receiver *r)
 {
     int code = cli_block_ring_open(&r->ring, r->connection);
-    if (!code && !cli_tree_packer_open(&r->answers, r->connection, &r->stop))
+    if (!code && !cli_tree_packer_open(&r->answers, r->connection, CLI_TREE_RING_SHORT, &r->stop))
         code = r->answers.code;
     if (code)
         return connection_failed(r, code);
@@ -376,7 +378,7 @@ int cli_tree_receive(const struct cli_tree_options *options, struct lh_connectio
     memcpy(reason, r->reason, sizeof reason);
     cli_tree_store_close(&r->store);
     send_verdict(r);
-    r->report.peer_failed = r->sender_failed;
+    r->report.sender_failed = r->sender_failed;
     cli_tree_report_end(&r->report, reason, status, NULL, NULL);
     if (r->store.attributes_lost)
         cli_note("times or permissions of some files not preserved by the file system");

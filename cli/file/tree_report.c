@@ -119,6 +119,31 @@ void cli_tree_report_fault(struct cli_tree_report *report, const char *prefix, c
     cli_output_unlock();
 }
 
+void cli_tree_report_refusal(struct cli_tree_report *report, const char *path, size_t path_bytes,
+                             const char *reason)
+{
+    cli_output_lock();
+    report->refused++;
+    cli_tree_report_fault(report, "", path, path_bytes, reason);
+    cli_output_unlock();
+}
+
+uint64_t cli_tree_report_own(struct cli_tree_report *report)
+{
+    cli_output_lock();
+    uint64_t failed = report->failed - report->refused;
+    cli_output_unlock();
+    return failed;
+}
+
+uint64_t cli_tree_report_bytes(struct cli_tree_report *report)
+{
+    cli_output_lock();
+    uint64_t bytes = report->bytes;
+    cli_output_unlock();
+    return bytes;
+}
+
 void cli_tree_report_expect(struct cli_tree_report *report, uint64_t bytes)
 {
     cli_output_lock();
@@ -221,8 +246,8 @@ void cli_tree_report_end(struct cli_tree_report *report, const char *reason, int
     }
     if (*reason)
         cli_failed("%s", reason);
-    else if (report->peer_failed)
-        cli_failed("%" PRIu64 " more failed at the sender", report->peer_failed);
+    else if (report->sender_failed)
+        cli_failed("%" PRIu64 " more failed at the sender", report->sender_failed);
     cli_output_flush();
     cli_output_unlock();
 }

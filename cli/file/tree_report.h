@@ -26,10 +26,11 @@ struct cli_tree_report {
     bool json;
     bool dry_run;
     uint64_t files, skipped, folders, links, failed;
-    uint64_t total_bytes;  /* of the files that are to be sent, as far as it is known */
-    uint64_t bytes;        /* of those, sent or written */
-    uint64_t spared_bytes; /* of those, holes and what was there before */
-    uint64_t peer_failed;  /* entries that failed on the other host alone */
+    uint64_t total_bytes;   /* of the files that are to be sent, as far as it is known */
+    uint64_t bytes;         /* of those, sent or written */
+    uint64_t spared_bytes;  /* of those, holes and what was there before */
+    uint64_t refused;       /* of the failed: at the receiver, as it has reported */
+    uint64_t sender_failed; /* entries that failed at the sender: only their number is known here */
     lh_time started_ns, printed_ns;
     struct cli_progress progress;
     char label[CLI_TREE_LABEL_MAX];
@@ -44,6 +45,12 @@ void cli_tree_report_skip(struct cli_tree_report *report, const char *path, size
 /* An entry failed: a line, with the prefix (a folder as typed, or "") before its path. */
 void cli_tree_report_fault(struct cli_tree_report *report, const char *prefix, const char *path,
                            size_t path_bytes, const char *reason);
+/* The same, as the receiver has reported it. */
+void cli_tree_report_refusal(struct cli_tree_report *report, const char *path, size_t path_bytes,
+                             const char *reason);
+/* Entries that failed at this side. */
+uint64_t cli_tree_report_own(struct cli_tree_report *report);
+uint64_t cli_tree_report_bytes(struct cli_tree_report *report);
 void cli_tree_report_expect(struct cli_tree_report *report, uint64_t bytes);
 void cli_tree_report_moved(struct cli_tree_report *report, uint64_t bytes);
 void cli_tree_report_spared(struct cli_tree_report *report, uint64_t bytes);

@@ -23,9 +23,6 @@
 #include "cli/file/tree_walk.h"
 #include "cli/terminal/terminal.h"
 
-/* Nothing to send for that long: the receiver gets a sign that this side lives. */
-#define IDLE_NS (20 * LH_NS_PER_S)
-
 struct sender {
     const struct cli_tree_sending *sending;
     struct lh_connection *connection;
@@ -39,9 +36,9 @@ struct sender {
     _Atomic bool sent;     /* END is out: the verdict comes next */
     _Atomic bool hopeless; /* no verdict will come */
     bool verdict;          /* it came; the rest belongs to the thread of answers until that has ended */
-    uint64_t peer_failed;
-    int answers_code; /* what ended the answers */
-    int code;         /* what ended the files */
+    int answers_code;      /* what ended the answers */
+    int code;              /* what ended the files */
+    int input_error;       /* errno of standard input */
     struct lh_bottleneck_report bottleneck;
     char path[CLI_TREE_PATH_MAX + 1]; /* of an entry that the receiver refused */
     char reason[CLI_TREE_TEXT_MAX + 64];
@@ -71,7 +68,7 @@ static bool decide(struct sender *s, const struct cli_tree_record *answer)
         return false;
     if (answer->kind == CLI_TREE_REFUSED) {
         copy_text(answer, text);
-        cli_tree_report_fault(&s->report, "", s->path, strlen(s->path), text);
+        cli_tree_report_refusal(&s->report, s->path, strlen(s->path), text);
     } else if (answer->kind == CLI_TREE_RESUME || answer->number == CLI_TREE_SEND) {
         cli_tree_report_expect(&s->report, size_bytes);
     }
@@ -100,13 +97,12 @@ static bool take_answer(struct sender *s, const struct cli_tree_record *record)
         return record->number % CLI_BLOCK_BYTES == 0 && decide(s, record);
     case CLI_TREE_FAULT:
         copy_text(record, text);
-        cli_tree_report_fault(&s->report, "", record->path, record->path_bytes, text);
+        cli_tree_report_refusal(&s->report, record->path, record->path_bytes, text);
         return true;
     case CLI_TREE_VERDICT:
         copy_text(record, text);
         if (*text)
             snprintf(s->reason, sizeof s->reason, "refused by the receiver: %s", text);
-        s->peer_failed = record->number;
         s->verdict = *text || atomic_load(&s->sent);
         return s->verdict;
     default:
@@ -156,7 +152,7 @@ static int next_answer(struct sender *s)
         if (cli_stopped() || atomic_load(&s->hopeless))
             return -LH_ECANCELED;
         since = atomic_load(&s->sent) ? since : cli_now();
-        if (cli_now() - since > cli_disk_timeout(s->report.bytes))
+        if (cli_now() - since > cli_disk_timeout(cli_tree_report_bytes(&s->report)))
             return -LH_ETIMEDOUT;
     }
     if (!code)
@@ -174,7 +170,9 @@ static void *run_answers(void *argument)
     struct sender *s = argument;
     while (!s->answers_code && !s->verdict)
         s->answers_code = next_answer(s);
-    stop_all(s);
+    /* A good one comes when all was sent. */
+    if (!s->verdict || *s->reason)
+        stop_all(s);
     return NULL;
 }
 
@@ -229,12 +227,8 @@ static enum cli_tree_next next_entry(struct sender *s, struct cli_tree_entry **e
     if (next == CLI_TREE_NONE_YET && !cli_tree_packer_flush(&s->packer))
         return CLI_TREE_NO_MORE;
     while (next == CLI_TREE_NONE_YET && !cli_stopped()) {
-        const struct cli_tree_record idle = {.kind = CLI_TREE_IDLE};
         next = cli_tree_list_take(&s->list, CLI_SLICE_NS, entry);
-        if (next != CLI_TREE_NONE_YET || cli_now() - since < IDLE_NS)
-            continue;
-        since = cli_now();
-        if (!cli_tree_packer_add(&s->packer, &idle) || !cli_tree_packer_flush(&s->packer))
+        if (next == CLI_TREE_NONE_YET && !cli_tree_packer_idle(&s->packer, &since))
             return CLI_TREE_NO_MORE;
     }
     return next;
@@ -254,18 +248,15 @@ static bool send_entries(struct sender *s)
 
 static bool send_pipe(struct sender *s)
 {
-    int error = 0;
-    bool sent = cli_tree_source_pipe(&s->source, STDIN_FILENO, &error);
-    if (error)
-        snprintf(s->reason, sizeof s->reason, "standard input: %s", strerror(error));
-    else if (sent)
-        cli_tree_report_file(&s->report, "-", 1, s->report.bytes);
+    bool sent = cli_tree_source_pipe(&s->source, STDIN_FILENO, &s->input_error);
+    if (sent)
+        cli_tree_report_file(&s->report, "-", 1, cli_tree_report_bytes(&s->report));
     return sent;
 }
 
 static bool send_end(struct sender *s)
 {
-    const struct cli_tree_record end = {.kind = CLI_TREE_END, .number = s->report.failed};
+    const struct cli_tree_record end = {.kind = CLI_TREE_END, .number = cli_tree_report_own(&s->report)};
     if (!cli_tree_packer_add(&s->packer, &end))
         return false;
     /* Before it is out: the verdict may come at once. */
@@ -292,10 +283,10 @@ static int begin(struct sender *s)
     };
     int code = cli_tree_list_open(&s->list);
     if (!code)
-        code = cli_block_ring_open(&s->answers, s->connection);
-    if (!code && !cli_tree_packer_open(&s->walk_packer, s->connection, &s->stop))
+        code = cli_block_ring_open_short(&s->answers, s->connection, CLI_TREE_RING_SHORT);
+    if (!code && !cli_tree_packer_open(&s->walk_packer, s->connection, CLI_TREE_RING_SHORT, &s->stop))
         code = s->walk_packer.code;
-    if (!code && !cli_tree_packer_open(&s->packer, s->connection, &s->stop))
+    if (!code && !cli_tree_packer_open(&s->packer, s->connection, 0, &s->stop))
         code = s->packer.code;
     if (!code)
         code = cli_tree_source_open(&s->source, &s->packer, &s->report, s->sending->follow);
@@ -330,15 +321,17 @@ static bool run(struct sender *s)
     return sent;
 }
 
-static int status_of(struct sender *s, bool sent)
+static int status_of(struct sender *s)
 {
     int code = s->code && s->code != -LH_ECANCELED ? s->code : s->answers_code;
     if (cli_stopped()) {
         snprintf(s->reason, sizeof s->reason, "interrupted (the same command continues)");
         return cli_stopped();
     }
-    if (s->verdict && !*s->reason && sent)
-        return s->report.failed || s->peer_failed ? CLI_EXIT_FAILED : CLI_EXIT_OK;
+    if (s->input_error)
+        snprintf(s->reason, sizeof s->reason, "standard input: %s", strerror(s->input_error));
+    if (s->verdict && !*s->reason)
+        return s->report.failed ? CLI_EXIT_FAILED : CLI_EXIT_OK;
     if (*s->reason)
         return CLI_EXIT_FAILED;
     bool wrong = code == -LH_EPROTOCOL || code == -LH_EVERSION || code == -LH_ENOMEM;
@@ -370,7 +363,7 @@ int cli_tree_send(const struct cli_tree_sending *sending, struct lh_connection *
     cli_tree_report_begin(&s->report, lh_peer_name(connection));
     s->code = begin(s);
     bool sent = !s->code && run(s);
-    int status = status_of(s, sent);
+    int status = status_of(s);
     cli_tree_report_end(&s->report, s->reason, status, connection, sent ? &s->bottleneck : NULL);
     clean_up(s);
     free(s);

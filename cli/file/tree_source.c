@@ -173,8 +173,10 @@ static bool compare_start(struct reading *r)
     const struct cli_tree_entry *entry = r->entry;
     uint8_t digest[CLI_DIGEST_BYTES], *block = malloc(CLI_BLOCK_BYTES);
     bool same = block && entry->resume_bytes <= (uint64_t)r->status.st_size;
+    lh_time since = cli_now();
     for (uint64_t offset = 0; same && offset < entry->resume_bytes; offset += CLI_BLOCK_BYTES) {
-        same = !cli_stopped() && read_bytes(r, block, CLI_BLOCK_BYTES, offset);
+        same = !cli_stopped() && cli_tree_packer_idle(r->source->packer, &since) &&
+               read_bytes(r, block, CLI_BLOCK_BYTES, offset);
         if (same)
             cli_digest_add(&r->source->digest, block, CLI_BLOCK_BYTES);
     }
@@ -297,9 +299,6 @@ bool cli_tree_source_send(struct cli_tree_source *source, const struct cli_tree_
 
 /* ---- a pipe ---------------------------------------------------------------------------------------- */
 
-/* How long nothing comes before the receiver gets a sign that this side lives. */
-#define IDLE_NS (20 * LH_NS_PER_S)
-
 /* Waits for input; what has come before is sent meanwhile. */
 static bool await_input(struct cli_tree_source *source, int pipe)
 {
@@ -310,13 +309,8 @@ static bool await_input(struct cli_tree_source *source, int pipe)
     if (!cli_tree_packer_flush(source->packer))
         return false;
     while (poll(&input, 1, (int)(CLI_SLICE_NS / LH_NS_PER_MS)) <= 0) {
-        const struct cli_tree_record idle = {.kind = CLI_TREE_IDLE};
-        if (cli_stopped() || atomic_load(source->packer->stop))
-            return false;
-        if (cli_now() - since < IDLE_NS)
-            continue;
-        since = cli_now();
-        if (!cli_tree_packer_add(source->packer, &idle) || !cli_tree_packer_flush(source->packer))
+        if (cli_stopped() || atomic_load(source->packer->stop) ||
+            !cli_tree_packer_idle(source->packer, &since))
             return false;
     }
     return true;

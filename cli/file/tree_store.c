@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -474,13 +475,15 @@ bool cli_tree_store_begin(struct cli_tree_store *store, const struct cli_tree_re
 static bool write_pipe(struct cli_tree_store *store, const char *data, size_t bytes)
 {
     struct pollfd reader = {.fd = store->options->pipe, .events = POLLOUT};
+    struct stat status;
+    bool regular = !fstat(reader.fd, &status) && S_ISREG(status.st_mode);
     while (bytes) {
         if (cli_stopped())
             return failed(store, "standard output", EINTR);
         if (poll(&reader, 1, (int)(CLI_SLICE_NS / LH_NS_PER_MS)) <= 0)
             continue;
-        /* A pipe that can be written to takes that much at once (pipe(7)). */
-        ssize_t put = write(reader.fd, data, bytes < 4096 ? bytes : 4096);
+        /* A pipe that can be written to takes PIPE_BUF at once (pipe(7)); a file takes all. */
+        ssize_t put = write(reader.fd, data, bytes < PIPE_BUF || regular ? bytes : PIPE_BUF);
         if (put < 0 && (errno == EINTR || errno == EAGAIN))
             continue;
         if (put < 0) {

@@ -31,8 +31,8 @@ static size_t host_bytes(const char *text)
 {
     const char *bracket = *text == '[' ? strchr(text, ']') : NULL;
     size_t colon = strcspn(text, ":"), digits = strspn(text, "0123456789abcdefABCDEF:.");
-    if (bracket)
-        return (size_t)(bracket - text) + 1;
+    if (*text == '[')
+        return bracket ? (size_t)(bracket - text) + 1 : strlen(text);
     bool several = digits > colon && memchr(text + colon + 1, ':', digits - colon - 1);
     return several && (!text[digits] || text[digits] == '%') ? strlen(text) : colon;
 }
@@ -145,9 +145,15 @@ static int compare(const void *first, const void *second)
 
 /* Each level holds a folder open. */
 #define DEPTH_MAX 512u
-/* A list is sent when it has that many bytes, or that time has passed since it began. */
-#define LIST_BYTES 262144u
-#define LIST_NS    (2 * LH_NS_PER_MS)
+/* A list is sent when it has that many bytes; or that time has passed since it began, and few are in flight:
+ * else the last ones wait for a place in the ring. */
+#define LIST_BYTES      262144u
+#define LIST_NS         (2 * LH_NS_PER_MS)
+#define LISTS_IN_FLIGHT 4u
+/* The first lists are small messages, which need no receive that is posted: decisions come a round trip
+ * earlier, on files enough to fill a path. */
+#define LISTS_SMALL      8u
+#define LIST_SMALL_BYTES 3800u
 
 struct level {
     DIR *folder;
@@ -168,6 +174,7 @@ struct walker {
     void *inodes; /* a tree of tsearch(3) */
     unsigned inode_count;
     lh_time began_ns; /* the list that is being filled */
+    unsigned lists;   /* that were sent */
 };
 
 static void fault(struct walker *w, const char *reason)
@@ -180,6 +187,7 @@ static bool flush(struct walker *w)
 {
     if (!cli_tree_packer_flush(w->walk->packer))
         return false;
+    w->lists++;
     cli_tree_list_announce(w->walk->list);
     return true;
 }
@@ -193,7 +201,9 @@ static bool send_record(struct walker *w, const struct cli_tree_record *record)
         w->began_ns = now;
     if (!cli_tree_packer_add(packer, record))
         return false;
-    return (packer->used < LIST_BYTES && now - w->began_ns < LIST_NS) || flush(w);
+    bool full = packer->used >= (w->lists < LISTS_SMALL ? LIST_SMALL_BYTES : LIST_BYTES);
+    bool late = now - w->began_ns >= LIST_NS && cli_tree_packer_in_flight(packer) < LISTS_IN_FLIGHT;
+    return (!full && !late) || flush(w);
 }
 
 /* Puts it into the queue of entries. The receiver must have the list to decide on what is in the queue. */

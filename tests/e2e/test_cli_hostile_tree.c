@@ -84,7 +84,7 @@ static int start_receiver(void **state)
                          inbox,
                          NULL};
     (void)state;
-    if (!mkdtemp(folder) || run("mkdir in elsewhere tree && echo content >tree/file"))
+    if (!mkdtemp(folder) || run("mkdir -p in elsewhere/inside tree && echo content >tree/file"))
         return -1;
     snprintf(inbox, sizeof inbox, "%s/in", folder);
     receiver = start(arguments, STDOUT_FILENO, &out);
@@ -217,7 +217,7 @@ static uint64_t verdict_on_sent(char reason[CLI_TREE_TEXT_MAX + 1])
     reason[record.rest_bytes] = 0;
     uint64_t failed = record.number;
     leave(connection);
-    assert_int_equal(run("test -z \"$(ls -A elsewhere)\""), 0);
+    assert_int_equal(run("test -z \"$(find elsewhere -mindepth 1 ! -name inside)\""), 0);
     return failed;
 }
 
@@ -274,13 +274,15 @@ static void a_link_out_is_not_followed(void **state)
     add_root();
     add_path(CLI_TREE_LINK, "l", "../elsewhere", 0);
     add_file("l/f", "hello");
+    add_file("l/inside/f", "hello");
+    add_path(CLI_TREE_FOLDER, "l/inside/d", "", 0);
     add_path(CLI_TREE_FOLDER, "l/d", "", 0);
     add_path(CLI_TREE_LINK, "l/l", "x", 0);
     add_file("g", "hello");
     add_path(CLI_TREE_HARD_LINK, "l/h", "g", 0);
     add_path(CLI_TREE_FOLDER_END, "l", "", 0);
     add_number(CLI_TREE_END, 0);
-    assert_int_equal(verdict_on_sent(reason), 5);
+    assert_int_equal(verdict_on_sent(reason), 7);
     assert_string_equal(reason, "");
     assert_int_equal(run("test \"$(cat in/g)\" = hello && test \"$(ls in | wc -l)\" -eq 2 && rm -r in/*"),
                      0);

@@ -37,6 +37,8 @@ static int make_folders(void **state)
         return -1;
     snprintf(path, sizeof path, "%s/elsewhere", base);
     mkdir(path, 0700);
+    snprintf(path, sizeof path, "%s/elsewhere/inside", base);
+    mkdir(path, 0700);
     snprintf(path, sizeof path, "%s/out", base);
     mkdir(path, 0700);
     out = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -102,10 +104,11 @@ static bool holds(const char *path, const char *text)
     return bytes >= 0 && !strcmp(found, text);
 }
 
+/* Nothing but the folder `inside` of elsewhere. */
 static bool is_empty(const char *path)
 {
-    char command[160];
-    snprintf(command, sizeof command, "[ -z \"$(ls -A %s/%s)\" ]", base, path);
+    char command[192];
+    snprintf(command, sizeof command, "[ -z \"$(find %s/%s -mindepth 1 ! -name inside)\" ]", base, path);
     return system(command) == 0;
 }
 
@@ -144,6 +147,9 @@ static void a_link_of_the_stream_is_not_followed(void **state)
     (void)state;
     assert_true(put_link(CLI_TREE_LINK, "d", "../elsewhere"));
     assert_false(put_file("d/f", "one"));
+    assert_false(put_file("d/inside/f", "one"));
+    assert_false(put(CLI_TREE_FOLDER, "d/inside/e"));
+    assert_false(put(CLI_TREE_FOLDER_END, "d/inside"));
     assert_false(put(CLI_TREE_FOLDER, "d/e"));
     assert_false(put(CLI_TREE_FOLDER, "d"));
     assert_false(put(CLI_TREE_FOLDER_END, "d"));

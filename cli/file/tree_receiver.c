@@ -23,6 +23,8 @@
 
 /* Decisions of one record. */
 #define DECISIONS_MAX 4096u
+/* Of a path in what ends the transfer, which is as long as the text of a verdict. */
+#define SHOWN_MAX 128u
 
 /* What the stream has come to. */
 enum phase {
@@ -116,12 +118,14 @@ static bool entry_failed(struct receiver *r, const char *path, size_t path_bytes
                                            .path_bytes = path_bytes,
                                            .rest = r->store.reason,
                                            .rest_bytes = strlen(r->store.reason)};
+    char shown[SHOWN_MAX];
     if (cli_stopped())
         return connection_failed(r, -LH_ECANCELED);
-    if (path_bytes)
-        cli_tree_report_fault(&r->report, "", path, path_bytes, r->store.reason);
     if (r->store.fatal || !path_bytes)
-        return end_by(r, CLI_EXIT_FAILED, "%.*s", (int)sizeof r->reason - 1, r->store.reason);
+        return end_by(r, CLI_EXIT_FAILED, "%s%s%s",
+                      cli_tree_path_shown(path, path_bytes, shown, sizeof shown), path_bytes ? ": " : "",
+                      r->store.reason);
+    cli_tree_report_fault(&r->report, "", path, path_bytes, r->store.reason);
     return add_answer(r, &record);
 }
 

@@ -77,24 +77,25 @@ static bool find_parent(struct cli_tree_store *store, struct cli_beneath *beneat
 }
 
 /* Another one each time: a process that was killed may have left one. */
-static const char *next_temporary(struct cli_tree_store *store)
+static const char *next_temporary(char out[CLI_TREE_TEMPORARY_MAX])
 {
     struct timespec now;
     static unsigned number;
     clock_gettime(CLOCK_REALTIME, &now);
-    snprintf(store->temporary, sizeof store->temporary, ".%lx%lx-%x%s", (unsigned long)now.tv_sec,
+    snprintf(out, CLI_TREE_TEMPORARY_MAX, ".%lx%lx-%x%s", (unsigned long)now.tv_sec,
              (unsigned long)now.tv_nsec, __atomic_fetch_add(&number, 1, __ATOMIC_RELAXED),
              CLI_COMMIT_SUFFIX);
-    return store->temporary;
+    return out;
 }
 
 /* The temporary name becomes the final one. */
-static bool rename_temporary(struct cli_tree_store *store, int parent, const char *name)
+static bool rename_temporary(struct cli_tree_store *store, int parent, const char *temporary,
+                             const char *name)
 {
-    int code = cli_file_rename(parent, store->temporary, name, store->options->force);
+    int code = cli_file_rename(parent, temporary, name, store->options->force);
     if (!code)
         return true;
-    unlinkat(parent, store->temporary, 0);
+    unlinkat(parent, temporary, 0);
     if (code == -EEXIST || code == -EISDIR)
         return exists(store, code == -EISDIR);
     return failed(store, "renaming", -code);
@@ -289,10 +290,10 @@ bool cli_tree_store_folder_end(struct cli_tree_store *store, const struct cli_tr
     int folder = openat(at->folder, at->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (folder < 0)
         return failed(store, "the folder cannot be opened", errno);
-    /* The set-group-ID bit is the output folder's, not the sender's. */
+    /* The set-group-ID and the sticky bit are those of the folder here, not the sender's. */
     bool kept =
-        !fstat(folder, &status) &&
-        !fchmod(folder, (record->attributes.mode & ~store->options->umask) | (status.st_mode & S_ISGID));
+        !fstat(folder, &status) && !fchmod(folder, (record->attributes.mode & ~store->options->umask) |
+                                                       (status.st_mode & (S_ISGID | S_ISVTX)));
     kept = !futimens(folder, times) && kept;
     close(folder);
     store->attributes_lost = store->attributes_lost || !kept;
@@ -319,7 +320,7 @@ static void set_link_time(struct cli_tree_store *store, int parent, const char *
 bool cli_tree_store_link(struct cli_tree_store *store, const struct cli_tree_record *record)
 {
     struct cli_beneath *at = &store->list_at;
-    char target[CLI_TREE_PATH_MAX + 1];
+    char target[CLI_TREE_PATH_MAX + 1], temporary[CLI_TREE_TEMPORARY_MAX];
     if (store->dry_run)
         return true;
     memcpy(target, record->rest, record->rest_bytes);
@@ -332,10 +333,10 @@ bool cli_tree_store_link(struct cli_tree_store *store, const struct cli_tree_rec
     }
     if (!may_replace(store, at->folder, at->name))
         return false;
-    if (symlinkat(target, at->folder, next_temporary(store)))
+    if (symlinkat(target, at->folder, next_temporary(temporary)))
         return failed(store, "creating the link", errno);
-    set_link_time(store, at->folder, store->temporary, record);
-    return rename_temporary(store, at->folder, at->name);
+    set_link_time(store, at->folder, temporary, record);
+    return rename_temporary(store, at->folder, temporary, at->name);
 }
 
 /* Whether both names are those of one file. */
@@ -350,6 +351,7 @@ static bool same_file(int parent, const char *name, int other_parent, const char
 bool cli_tree_store_hard_link(struct cli_tree_store *store, const struct cli_tree_record *record)
 {
     struct cli_beneath *at = &store->data_at, *from = &store->list_at;
+    char temporary[CLI_TREE_TEMPORARY_MAX];
     if (store->dry_run)
         return true;
     if (!find_parent(store, from, record->rest, record->rest_bytes) ||
@@ -359,9 +361,9 @@ bool cli_tree_store_hard_link(struct cli_tree_store *store, const struct cli_tre
         return true;
     if (!may_replace(store, at->folder, at->name))
         return false;
-    if (linkat(from->folder, from->name, at->folder, next_temporary(store), 0))
+    if (linkat(from->folder, from->name, at->folder, next_temporary(temporary), 0))
         return failed(store, "creating the hard link", errno);
-    return rename_temporary(store, at->folder, at->name);
+    return rename_temporary(store, at->folder, temporary, at->name);
 }
 
 /* ---- files ----------------------------------------------------------------------------------------- */
@@ -374,8 +376,8 @@ static bool open_temporary(struct cli_tree_store *store, int parent, mode_t mode
         return true;
     if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL && errno != ENOENT)
         return failed(store, "creating the file", errno);
-    file->file = openat(parent, next_temporary(store), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                        TEMPORARY_MODE);
+    file->file = openat(parent, next_temporary(file->temporary),
+                        O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, TEMPORARY_MODE);
     file->temporary_named = file->file >= 0;
     return file->temporary_named || failed(store, "creating the file", errno);
 }
@@ -547,10 +549,10 @@ static bool name_file(struct cli_tree_store *store, const char *name)
     if (!file->temporary_named && errno == EEXIST && !store->options->force)
         return exists(store, false);
     if (!file->temporary_named &&
-        linkat(AT_FDCWD, path, file->parent, next_temporary(store), AT_SYMLINK_FOLLOW))
+        linkat(AT_FDCWD, path, file->parent, next_temporary(file->temporary), AT_SYMLINK_FOLLOW))
         return failed(store, "naming the file", errno);
     file->temporary_named = false;
-    return rename_temporary(store, file->parent, name);
+    return rename_temporary(store, file->parent, file->temporary, name);
 }
 
 static bool set_attributes(struct cli_tree_store *store)
@@ -603,7 +605,7 @@ void cli_tree_store_drop(struct cli_tree_store *store, bool keep)
     if (file->partial_open)
         cli_partial_abandon(&file->partial, keep);
     if (file->temporary_named)
-        unlinkat(file->parent, store->temporary, 0);
+        unlinkat(file->parent, file->temporary, 0);
     if (file->file >= 0)
         close(file->file);
     *file = (struct cli_tree_file){.file = -1};

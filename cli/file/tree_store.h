@@ -34,11 +34,13 @@ struct cli_tree_options {
     bool json;     /* a line for each event, on stdout */
 };
 
+#define CLI_TREE_TEMPORARY_MAX 48
+
 /* A file being written. */
 struct cli_tree_file {
     int file;             /* -1: of the partial, or none */
     bool partial_open;    /* it is a large one */
-    bool temporary_named; /* the file has the store's temporary name */
+    bool temporary_named; /* it has the temporary name below */
     bool to_pipe;         /* it is standard output */
     bool sparse;          /* digest of data and holes, not of all bytes */
     int parent;           /* of the cache data_at */
@@ -46,9 +48,8 @@ struct cli_tree_file {
     uint64_t position;
     struct cli_file_attributes attributes;
     struct cli_partial partial;
+    char temporary[CLI_TREE_TEMPORARY_MAX];
 };
-
-#define CLI_TREE_TEMPORARY_MAX 48
 
 struct cli_tree_store {
     const struct cli_tree_options *options;
@@ -57,10 +58,9 @@ struct cli_tree_store {
     struct cli_beneath list_at, data_at;
     struct cli_tree_file file;
     struct cli_digest digest;
-    uint8_t *block;       /* for unfinished files of earlier transfers; or NULL */
-    bool fatal;           /* after false: nothing else can be written either */
-    bool attributes_lost; /* some time was not preserved */
-    char temporary[CLI_TREE_TEMPORARY_MAX];
+    uint8_t *block;              /* for unfinished files of earlier transfers; or NULL */
+    bool fatal;                  /* after false: nothing else can be written either */
+    bool attributes_lost;        /* some time was not preserved */
     char reason[CLI_REASON_MAX]; /* after false: why, in words that go to both sides */
 };
 

@@ -18,7 +18,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "cli/file/tree_beneath.h"
@@ -254,6 +258,57 @@ static void what_is_not_whole_gets_no_name(void **state)
     assert_true(is_empty("out"));
 }
 
+/* A folder of the receiver for all users stays one in which nobody removes what is another's. */
+static void a_folder_keeps_its_own_bits(void **state)
+{
+    struct stat status;
+    (void)state;
+    assert_int_equal(mkdirat(out, "d", 0777), 0);
+    assert_int_equal(fchmodat(out, "d", S_ISVTX | S_ISGID | 0777, 0), 0);
+    assert_true(put(CLI_TREE_FOLDER, "d") && put(CLI_TREE_FOLDER_END, "d"));
+    assert_int_equal(fstatat(out, "d", &status, 0), 0);
+    assert_int_equal(status.st_mode & 07777, S_ISVTX | S_ISGID | 0644);
+}
+
+/* From here on this process finds a file system without O_TMPFILE. */
+static bool forbid_unnamed_files(void)
+{
+    struct sock_filter program[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_TMPFILE & ~O_DIRECTORY, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EOPNOTSUPP),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog filter = {.len = sizeof program / sizeof program[0], .filter = program};
+    return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+}
+
+/* Links of the list come while a file is open: each has a temporary name of its own. */
+static void files_with_temporary_names_are_whole(void **state)
+{
+    uint8_t digest[CLI_DIGEST_BYTES];
+    const struct cli_tree_record record = record_of(CLI_TREE_FILE, "f", 3);
+    (void)state;
+    if (!forbid_unnamed_files())
+        skip();
+    cli_digest_of("one", 3, digest);
+    assert_true(cli_tree_store_begin(&store, &record));
+    assert_true(store.file.temporary_named);
+    assert_true(put_link(CLI_TREE_LINK, "l", "x"));
+    assert_true(cli_tree_store_data(&store, "one", 3) && cli_tree_store_end(&store, digest));
+    assert_true(holds("f", "one"));
+    assert_false(put_file("f", "two"));
+    options.force = true;
+    assert_true(put_file("f", "two") && holds("f", "two"));
+    assert_true(cli_tree_store_begin(&store, &record));
+    assert_true(put_link(CLI_TREE_LINK, "m", "x"));
+    cli_tree_store_drop(&store, true);
+    assert_int_equal(unlinkat(out, "f", 0) + unlinkat(out, "l", 0) + unlinkat(out, "m", 0), 0);
+    assert_true(is_empty("out"));
+}
+
 /* Where openat2(2) is missing it is the same. */
 static void both_paths_to_a_file_are_equal(void **state)
 {
@@ -293,6 +348,8 @@ int main(void)
         TEST(reserved_and_hidden_names_are_refused),
         TEST(what_is_not_whole_gets_no_name),
         TEST(both_paths_to_a_file_are_equal),
+        TEST(a_folder_keeps_its_own_bits),
+        TEST(files_with_temporary_names_are_whole), /* the last: it cannot be undone */
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

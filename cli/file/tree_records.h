@@ -50,7 +50,7 @@ enum cli_tree_kind {
     CLI_TREE_FOLDER = 3,     /* its content follows */
     CLI_TREE_FOLDER_END = 4, /* all of its content was sent: its permissions and time */
     CLI_TREE_LINK = 5,       /* symbolic; rest: where it leads, not looked at */
-    CLI_TREE_HARD_LINK = 6,  /* rest: the path of a file that was sent before */
+    CLI_TREE_HARD_LINK = 6,  /* rest: the path of a file that was sent before; its attributes */
     CLI_TREE_FILE = 7,       /* number: offset of the first byte that follows */
     CLI_TREE_DATA = 8,       /* rest: the next bytes of the file */
     CLI_TREE_HOLE = 9,       /* number: bytes of a hole there */

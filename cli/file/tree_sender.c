@@ -199,6 +199,7 @@ static bool send_entry(struct sender *s, const struct cli_tree_entry *entry)
     s->packer.stall_ns = cli_disk_timeout(cli_tree_list_largest(&s->list));
     struct cli_tree_record record = {.kind = entry->kind,
                                      .attributes = entry->attributes,
+                                     .size_bytes = entry->size_bytes,
                                      .path = entry->path,
                                      .path_bytes = entry->path_bytes,
                                      .rest = entry->rest,

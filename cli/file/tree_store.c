@@ -339,25 +339,30 @@ bool cli_tree_store_link(struct cli_tree_store *store, const struct cli_tree_rec
     return rename_temporary(store, at->folder, temporary, at->name);
 }
 
-/* Whether both names are those of one file. */
-static bool same_file(int parent, const char *name, int other_parent, const char *other)
+/* Whether that is a name of the file, too. */
+static bool same_file(const struct stat *file, int parent, const char *name)
 {
-    struct stat first, second;
-    return !fstatat(parent, name, &first, AT_SYMLINK_NOFOLLOW) &&
-           !fstatat(other_parent, other, &second, AT_SYMLINK_NOFOLLOW) && first.st_dev == second.st_dev &&
-           first.st_ino == second.st_ino;
+    struct stat there;
+    return !fstatat(parent, name, &there, AT_SYMLINK_NOFOLLOW) && there.st_dev == file->st_dev &&
+           there.st_ino == file->st_ino;
 }
 
 bool cli_tree_store_hard_link(struct cli_tree_store *store, const struct cli_tree_record *record)
 {
     struct cli_beneath *at = &store->data_at, *from = &store->list_at;
     char temporary[CLI_TREE_TEMPORARY_MAX];
+    struct stat status;
     if (store->dry_run)
         return true;
     if (!find_parent(store, from, record->rest, record->rest_bytes) ||
         !find_parent(store, at, record->path, record->path_bytes))
         return false;
-    if (same_file(from->folder, from->name, at->folder, at->name))
+    if (fstatat(from->folder, from->name, &status, AT_SYMLINK_NOFOLLOW))
+        return failed(store, "the file that it is a hard link to", errno);
+    /* It may have been refused, or canceled: the file of that name is then an older one. */
+    if (!unchanged(&status, record))
+        return refuse(store, "the file that it is a hard link to is another one here");
+    if (same_file(&status, at->folder, at->name))
         return true;
     if (!may_replace(store, at->folder, at->name))
         return false;

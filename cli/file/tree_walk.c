@@ -267,11 +267,9 @@ static bool add_file(struct walker *w, const struct stat *status)
         const struct cli_tree_record listed = record_of(w, CLI_TREE_LISTED, status);
         return add_entry(w, &listed) && send_record(w, &listed);
     }
-    const struct cli_tree_record link = {.kind = CLI_TREE_HARD_LINK,
-                                         .path = w->path,
-                                         .path_bytes = w->path_bytes,
-                                         .rest = first->path,
-                                         .rest_bytes = first->path_bytes};
+    struct cli_tree_record link = record_of(w, CLI_TREE_HARD_LINK, status);
+    link.rest = first->path;
+    link.rest_bytes = first->path_bytes;
     bool added = add_entry(w, &link);
     if (last)
         free(first);

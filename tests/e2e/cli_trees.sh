@@ -111,6 +111,21 @@ tree 0 --force -- "$work/in"
 expect_line "$work/send.out" "sent 1 file,"
 same "$work/in" "$work/out/in"
 
+say "no hard link is made to a file of that name that was not replaced"
+mkdir "$work/hard" "$work/out/hard"
+echo new >"$work/hard/one"
+ln "$work/hard/one" "$work/hard/two"
+echo old >"$work/out/hard/one"
+cp "$work/out/hard/one" "$work/out/hard/two"
+for other in one two; do # whichever is found first
+    rm "$work/out/hard/$other"
+    tree 1 -- "$work/hard"
+    [ ! -e "$work/out/hard/$other" ] || cmp "$work/hard/one" "$work/out/hard/$other" || fail "$other is an old file"
+    echo old >"$work/out/hard/$other"
+done
+tree 0 --force -- "$work/hard"
+same "$work/hard" "$work/out/hard"
+
 say "files and folders beside each other, into folders that are created; the content of ."
 below=:new/deep
 tree 0 -- "$work/in/a/b" "$work/in/link"

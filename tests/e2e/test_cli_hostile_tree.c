@@ -239,7 +239,7 @@ static void right_streams_go_through(void **state)
     add_root();
     add_path(CLI_TREE_FOLDER, "d", "", 0);
     add_file("d/f", "hello");
-    add_path(CLI_TREE_HARD_LINK, "h", "d/f", 0);
+    add_path(CLI_TREE_HARD_LINK, "h", "d/f", 5);
     add_path(CLI_TREE_FOLDER_END, "d", "", 0);
     add_number(CLI_TREE_END, 0);
     assert_int_equal(verdict_on_sent(reason), 0);
@@ -279,7 +279,7 @@ static void a_link_out_is_not_followed(void **state)
     add_path(CLI_TREE_FOLDER, "l/d", "", 0);
     add_path(CLI_TREE_LINK, "l/l", "x", 0);
     add_file("g", "hello");
-    add_path(CLI_TREE_HARD_LINK, "l/h", "g", 0);
+    add_path(CLI_TREE_HARD_LINK, "l/h", "g", 5);
     add_path(CLI_TREE_FOLDER_END, "l", "", 0);
     add_number(CLI_TREE_END, 0);
     assert_int_equal(verdict_on_sent(reason), 7);

@@ -82,7 +82,8 @@ static bool put(enum cli_tree_kind kind, const char *path)
 
 static bool put_link(enum cli_tree_kind kind, const char *path, const char *target)
 {
-    struct cli_tree_record record = record_of(kind, path, 0);
+    /* Hard links: to a file of three bytes. */
+    struct cli_tree_record record = record_of(kind, path, kind == CLI_TREE_HARD_LINK ? 3 : 0);
     record.rest = target;
     record.rest_bytes = strlen(target);
     return kind == CLI_TREE_LINK ? cli_tree_store_link(&store, &record)
@@ -199,6 +200,24 @@ static void a_link_is_replaced_not_written_through(void **state)
     assert_true(put_link(CLI_TREE_HARD_LINK, "f", "g"));
     assert_true(holds("f", "two"));
     assert_true(is_empty("elsewhere"));
+}
+
+/* The file that the link is to was refused: what has its name is not the sender's. */
+static void a_hard_link_to_another_file_is_refused(void **state)
+{
+    struct stat status;
+    const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = 1000, .tv_nsec = 6}};
+    (void)state;
+    assert_true(put_file("f", "four"));
+    assert_false(put_link(CLI_TREE_HARD_LINK, "h", "f"));
+    assert_true(put_file("g", "old"));
+    assert_int_equal(utimensat(out, "g", times, 0), 0);
+    assert_false(put_link(CLI_TREE_HARD_LINK, "h", "g"));
+    assert_int_equal(mkfifoat(out, "p", 0600), 0);
+    assert_false(put_link(CLI_TREE_HARD_LINK, "h", "p"));
+    assert_true(put_link(CLI_TREE_LINK, "l", "f"));
+    assert_false(put_link(CLI_TREE_HARD_LINK, "h", "l"));
+    assert_int_equal(fstatat(out, "h", &status, AT_SYMLINK_NOFOLLOW), -1);
 }
 
 static void folders_are_never_replaced(void **state)
@@ -344,6 +363,7 @@ int main(void)
         TEST(a_link_of_the_stream_is_not_followed),
         TEST(a_folder_that_becomes_a_link_is_not_followed),
         TEST(a_link_is_replaced_not_written_through),
+        TEST(a_hard_link_to_another_file_is_refused),
         TEST(folders_are_never_replaced),
         TEST(reserved_and_hidden_names_are_refused),
         TEST(what_is_not_whole_gets_no_name),

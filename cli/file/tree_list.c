@@ -189,6 +189,14 @@ static bool is_ready(const struct cli_tree_list *list, const struct cli_tree_ent
            (next->kind != CLI_TREE_LISTED || next->state != CLI_TREE_UNDECIDED);
 }
 
+bool cli_tree_list_awaits(struct cli_tree_list *list)
+{
+    pthread_mutex_lock(&list->lock);
+    bool awaits = list->taken < list->announced && !is_ready(list, *place(list, list->taken));
+    pthread_mutex_unlock(&list->lock);
+    return awaits;
+}
+
 static bool at_end(const struct cli_tree_list *list)
 {
     return list->stopped || (list->whole && list->taken == list->added);

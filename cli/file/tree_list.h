@@ -59,6 +59,9 @@ void cli_tree_list_stop(struct cli_tree_list *list);
 /* The size of the largest file so far. */
 uint64_t cli_tree_list_largest(struct cli_tree_list *list);
 
+/* Whether the receiver was asked about the next entry, and has not decided. */
+bool cli_tree_list_awaits(struct cli_tree_list *list);
+
 /* ---- walker ---------------------------------------------------------------------------------------- */
 
 /* Whether the next entry would have to wait. */

@@ -167,7 +167,8 @@ static bool on_listed(struct receiver *r, const struct cli_tree_record *record)
         r->report.files += r->store.dry_run;
         r->report.bytes += r->store.dry_run ? record->size_bytes : 0;
     }
-    return add_decision(r, &answer);
+    /* Reading an unfinished file takes time, in which the sender waits: what is decided goes out. */
+    return add_decision(r, &answer) && (answer.kind != CLI_TREE_RESUME || flush_answers(r));
 }
 
 static bool on_folder_or_link(struct receiver *r, const struct cli_tree_record *record)

@@ -103,7 +103,7 @@ static bool take_answer(struct sender *s, const struct cli_tree_record *record)
         copy_text(record, text);
         if (*text)
             snprintf(s->reason, sizeof s->reason, "refused by the receiver: %s", text);
-        s->verdict = *text || atomic_load(&s->sent);
+        s->verdict = *text || (atomic_load(&s->sent) && record->number == s->report.refused);
         return s->verdict;
     default:
         return false;
@@ -140,7 +140,8 @@ static int take_answers(struct sender *s, const uint8_t *data, size_t bytes)
 static int next_answer(struct sender *s)
 {
     struct lh_result result;
-    lh_time since = cli_now(); /* or when all was sent: the receiver syncs then */
+    lh_time since = cli_now();            /* or when all was sent: the receiver syncs then */
+    bool limited = s->sending->count > 0; /* who reads a pipe may take any time */
     int code = 0;
     while (!code && !cli_block_ring_full(&s->answers))
         code = cli_block_ring_post(&s->answers);
@@ -151,7 +152,7 @@ static int next_answer(struct sender *s)
         cli_tree_report_progress(&s->report);
         if (cli_stopped() || atomic_load(&s->hopeless))
             return -LH_ECANCELED;
-        since = atomic_load(&s->sent) ? since : cli_now();
+        since = limited && atomic_load(&s->sent) ? since : cli_now();
         if (cli_now() - since > cli_disk_timeout(cli_tree_report_bytes(&s->report)))
             return -LH_ETIMEDOUT;
     }
@@ -220,10 +221,11 @@ static bool send_entry(struct sender *s, const struct cli_tree_entry *entry)
     return entry->kind == CLI_TREE_LISTED || cli_tree_packer_add(&s->packer, &record);
 }
 
-/* Waits for the next entry; what is packed is sent before. */
+/* Waits for the next entry; what is packed is sent before. The receiver may read what it has of a file before
+ * it decides. */
 static enum cli_tree_next next_entry(struct sender *s, struct cli_tree_entry **entry)
 {
-    lh_time since = cli_now();
+    lh_time since = cli_now(), asked = since;
     enum cli_tree_next next = cli_tree_list_take(&s->list, 0, entry);
     if (next == CLI_TREE_NONE_YET && !cli_tree_packer_flush(&s->packer))
         return CLI_TREE_NO_MORE;
@@ -231,6 +233,12 @@ static enum cli_tree_next next_entry(struct sender *s, struct cli_tree_entry **e
         next = cli_tree_list_take(&s->list, CLI_SLICE_NS, entry);
         if (next == CLI_TREE_NONE_YET && !cli_tree_packer_idle(&s->packer, &since))
             return CLI_TREE_NO_MORE;
+        asked = cli_tree_list_awaits(&s->list) ? asked : cli_now();
+        if (next == CLI_TREE_NONE_YET &&
+            cli_now() - asked > cli_disk_timeout(cli_tree_list_largest(&s->list))) {
+            s->packer.code = -LH_ETIMEDOUT;
+            return CLI_TREE_NO_MORE;
+        }
     }
     return next;
 }

@@ -293,7 +293,7 @@ bool cli_tree_source_send(struct cli_tree_source *source, const struct cli_tree_
     if (r.reason)
         cli_tree_report_fault(source->report, operand->prefix, entry->path, entry->path_bytes, r.reason);
     else if (going)
-        cli_tree_report_file(source->report, entry->path, entry->path_bytes, entry->size_bytes);
+        cli_tree_report_file(source->report, entry->path, entry->path_bytes, (uint64_t)r.status.st_size);
     return going;
 }
 

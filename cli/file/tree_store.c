@@ -125,6 +125,8 @@ static int make_folders(int root, const char *path)
         memcpy(part, path, bytes);
         *at = (struct cli_beneath){.root = root, .folder = -1};
         code = cli_beneath_parent(at, part, bytes);
+        if (code >= 0 && cli_file_name_reserved(at->name, strlen(at->name)))
+            code = -EPERM;
         if (code >= 0)
             code = mkdirat(code, at->name, 0777) && errno != EEXIST ? -errno : 0;
         cli_beneath_close(at);
@@ -592,7 +594,8 @@ static bool end(struct cli_tree_store *store, const uint8_t digest[CLI_DIGEST_BY
         file->partial_open = false;
         return true;
     }
-    if (file->sparse && ftruncate(file->file, (off_t)file->size_bytes))
+    /* With its size on disk before its data, it would look complete after a loss of power. */
+    if (file->sparse && (ftruncate(file->file, (off_t)file->size_bytes) || fsync(file->file)))
         return failed(store, "writing the file", errno);
     return set_attributes(store) && name_file(store, store->data_at.name);
 }

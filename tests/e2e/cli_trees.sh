@@ -120,7 +120,8 @@ cp "$work/out/hard/one" "$work/out/hard/two"
 for other in one two; do # whichever is found first
     rm "$work/out/hard/$other"
     tree 1 -- "$work/hard"
-    [ ! -e "$work/out/hard/$other" ] || cmp "$work/hard/one" "$work/out/hard/$other" || fail "$other is an old file"
+    [ ! -e "$work/out/hard/$other" ] || cmp "$work/hard/one" "$work/out/hard/$other" ||
+        fail "$other is an old file"
     echo old >"$work/out/hard/$other"
 done
 tree 0 --force -- "$work/hard"

@@ -376,15 +376,15 @@ static void leaving_in_a_file_leaves_nothing(void **state)
 
 /* ---- at longhaul send -------------------------------------------------------------------------------- */
 
-/* Whether a file was announced in the message that was received. */
-static bool has_listed(size_t bytes)
+/* Whether a record of that kind is in the message that was received. */
+static bool has(enum cli_tree_kind kind, size_t bytes)
 {
     struct cli_tree_record record;
     assert_int_not_equal(bytes, 0);
     for (size_t at = 0; at < bytes;) {
         int64_t length = cli_tree_decode(received + at, bytes - at, &record);
         assert_true(length > 0);
-        if (record.kind == CLI_TREE_LISTED)
+        if (record.kind == kind)
             return true;
         at += (size_t)length;
     }
@@ -406,7 +406,7 @@ static struct lh_connection *take_sender(pid_t *sender, int *errors)
     assert_int_equal(lh_accept(listener, PATIENCE, &connection), 0);
     lh_listener_close(listener);
     assert_int_equal(hear(connection), CLI_FILE_HEADER);
-    while (!has_listed(hear(connection)))
+    while (!has(CLI_TREE_LISTED, hear(connection)))
         continue;
     return connection;
 }
@@ -471,6 +471,33 @@ static void wrong_answers_end_the_sender(void **state)
     expect_after_answers(1, "noise");
 }
 
+/* It skips the file, and says at the end that so many entries failed. */
+static void expect_after_verdict(uint64_t failed, int expected, const char *about)
+{
+    pid_t sender;
+    int errors;
+    struct lh_connection *connection = take_sender(&sender, &errors);
+    used = 0;
+    add((struct cli_tree_record){.kind = CLI_TREE_DECISIONS, .rest = "", .rest_bytes = 1});
+    send_all(connection);
+    while (!has(CLI_TREE_END, hear(connection)))
+        continue;
+    lh_request_free(requests[1]);
+    used = 0;
+    add_number(CLI_TREE_VERDICT, failed);
+    send_all(connection);
+    lh_wait(requests[1], PATIENCE, NULL);
+    expect_status(sender, errors, expected, about);
+    leave(connection);
+}
+
+static void a_verdict_counts_what_was_reported(void **state)
+{
+    (void)state;
+    expect_after_verdict(0, 0, "nothing failed");
+    expect_after_verdict(1, 1, "an entry failed, and no word on it");
+}
+
 /* An offset beyond the file is the start of another: it is sent from its beginning. */
 static void a_lost_receiver_is_3(void **state)
 {
@@ -487,7 +514,7 @@ int main(void)
         cmocka_unit_test(a_link_out_is_not_followed), cmocka_unit_test(records_out_of_order_end_it),
         cmocka_unit_test(wrong_files_are_left_out),   cmocka_unit_test(leaving_in_a_file_leaves_nothing),
         cmocka_unit_test(right_streams_go_through),   cmocka_unit_test(wrong_answers_end_the_sender),
-        cmocka_unit_test(a_lost_receiver_is_3),
+        cmocka_unit_test(a_lost_receiver_is_3),       cmocka_unit_test(a_verdict_counts_what_was_reported),
     };
     return cmocka_run_group_tests(tests, start_receiver, stop_receiver);
 }

@@ -67,11 +67,15 @@ static void entries_are_ready_in_order(void **state)
     assert_true(add(CLI_TREE_LISTED, "a") && add(CLI_TREE_FOLDER_END, "b") && add(CLI_TREE_LISTED, "c"));
     assert_true(decide(CLI_TREE_DECISIONS, CLI_TREE_SEND));
     expect_none(CLI_TREE_NONE_YET);
+    assert_false(cli_tree_list_awaits(&list)); /* nobody was asked */
     cli_tree_list_announce(&list);
+    assert_false(cli_tree_list_awaits(&list));
     expect("a", CLI_TREE_WANTED);
     expect("b", CLI_TREE_UNDECIDED);
     expect_none(CLI_TREE_NONE_YET);
+    assert_true(cli_tree_list_awaits(&list));
     assert_true(decide(CLI_TREE_DECISIONS, CLI_TREE_SKIP));
+    assert_false(cli_tree_list_awaits(&list));
     expect("c", CLI_TREE_SKIPPED);
     expect_none(CLI_TREE_NONE_YET);
     cli_tree_list_end(&list);

@@ -246,6 +246,23 @@ static void reserved_and_hidden_names_are_refused(void **state)
     assert_true(put_file(".profile", "one"));
 }
 
+/* They would be in the way of a file that is written there. */
+static void a_reserved_name_is_no_root(void **state)
+{
+    struct cli_tree_record root = {
+        .kind = CLI_TREE_ROOT, .path = "r/.f.longhaul-partial", .path_bytes = 21};
+    (void)state;
+    cli_tree_store_close(&store);
+    assert_false(cli_tree_store_open(&store, &options, &root));
+    cli_tree_store_close(&store);
+    root.path = "r/.f.longhaul-partial/f";
+    root.path_bytes = 23;
+    root.flags = CLI_TREE_PIPE;
+    assert_true(cli_tree_store_open(&store, &options, &root));
+    assert_false(cli_tree_store_begin(&store, &root));
+    assert_int_equal(unlinkat(out, "r", AT_REMOVEDIR), 0);
+}
+
 /* Whatever is wrong with its content: no name, and nothing left. */
 static void what_is_not_whole_gets_no_name(void **state)
 {
@@ -366,6 +383,7 @@ int main(void)
         TEST(a_hard_link_to_another_file_is_refused),
         TEST(folders_are_never_replaced),
         TEST(reserved_and_hidden_names_are_refused),
+        TEST(a_reserved_name_is_no_root),
         TEST(what_is_not_whole_gets_no_name),
         TEST(both_paths_to_a_file_are_equal),
         TEST(a_folder_keeps_its_own_bits),

@@ -146,8 +146,8 @@ struct command {
 };
 
 static const struct command commands[] = {
-    {"send", cli_send, "send a file"},
-    {"recv", cli_recv, "receive files"},
+    {"send", cli_send, "send files and folders"},
+    {"recv", cli_recv, "receive files and folders"},
     {"perf", cli_perf, "measure bandwidth and completion time between two machines"},
     {"probe", cli_probe, "measure rate, delay and loss of the path between two machines"},
     {"run", cli_run, "start the ranks of a group on this machine"},
@@ -171,7 +171,7 @@ static int print_help(void)
     puts("\nSee 'longhaul COMMAND --help' for each; 'longhaul --version' prints the version.\n\n"
          "Values: sizes 64KiB, 1.5GiB, 1GB; rates 10Gbit; times 25ms; links "
          "rtt=25ms,rate=10Gbit,loss=1e-4.\n"
-         "Exit status: 0 success, 1 failure, 2 usage error.");
+         "Exit status: 0 success, 1 failure, 2 usage error, 3 peer or path lost (send, recv of folders).");
     return CLI_EXIT_OK;
 }
 

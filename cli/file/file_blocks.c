@@ -50,11 +50,14 @@ int cli_block_ring_open(struct cli_block_ring *ring, struct lh_connection *conne
     uint64_t blocks = (attr.window_bytes + CLI_BLOCK_BYTES - 1) / CLI_BLOCK_BYTES + CLI_RING_EXTRA;
     /* Requests for control messages are in flight as well. */
     uint64_t maximum = LH_REQUESTS_MAX / 2;
-    *ring = (struct cli_block_ring){
-        .connection = connection,
-        .blocks = (uint32_t)(blocks < maximum ? blocks : maximum),
-    };
-    code = allocate(ring);
+    return cli_block_ring_open_short(ring, connection, (uint32_t)(blocks < maximum ? blocks : maximum));
+}
+
+int cli_block_ring_open_short(struct cli_block_ring *ring, struct lh_connection *connection,
+                              uint32_t blocks)
+{
+    *ring = (struct cli_block_ring){.connection = connection, .blocks = blocks};
+    int code = allocate(ring);
     if (!code)
         code = lh_register(connection, ring->memory, memory_bytes(ring), &ring->registered);
     if (code)
@@ -245,11 +248,12 @@ int cli_file_attributes_decode(const uint8_t in[CLI_DIGEST_BYTES], struct cli_fi
 
 /* What limited it. `send` chooses neither the size of messages nor how many are in flight: what the library
  * advises there is of no use. */
-static void print_limit(const struct cli_file_summary *summary)
+void cli_file_limit_print(const struct lh_bottleneck_report *report, lh_time elapsed_ns)
 {
-    const struct lh_bottleneck_report *report = summary->bottleneck;
     char words[LH_BOTTLENECK_WORDS_MAX], rtt[LH_FORMAT_MAX];
-    bool brief = report->rtt_ns > 0 && summary->elapsed_ns / report->rtt_ns < FEW_ROUND_TRIPS;
+    if (report->bottleneck == LH_BOTTLENECK_NONE)
+        return;
+    bool brief = report->rtt_ns > 0 && elapsed_ns / report->rtt_ns < FEW_ROUND_TRIPS;
     lh_bottleneck_words(report, words, sizeof words);
     if (report->bottleneck == LH_BOTTLENECK_APPLICATION && brief)
         snprintf(words, sizeof words,
@@ -288,8 +292,8 @@ void cli_file_summary_print(const struct cli_file_summary *summary)
         printf(", %" PRIu64 " chunk%s recovered", summary->recovered,
                cli_plural((double)summary->recovered));
     printf(", xxh3-128 %s\n", cli_digest_text(summary->digest, digest));
-    if (moved && summary->bottleneck && summary->bottleneck->bottleneck != LH_BOTTLENECK_NONE)
-        print_limit(summary);
+    if (moved && summary->bottleneck)
+        cli_file_limit_print(summary->bottleneck, summary->elapsed_ns);
     cli_output_flush();
 }
 

@@ -30,6 +30,9 @@ struct cli_block_ring {
 
 /* Sized for what the connection may have in flight. 0; -LH_ENOMEM; or the error of lh_register. */
 int cli_block_ring_open(struct cli_block_ring *ring, struct lh_connection *connection);
+/* The same with that many blocks, at most LH_REQUESTS_MAX / 2. */
+int cli_block_ring_open_short(struct cli_block_ring *ring, struct lh_connection *connection,
+                              uint32_t blocks);
 /* Cancels the blocks in flight; they keep their places in the ring. */
 void cli_block_ring_cancel(struct cli_block_ring *ring);
 /* The same, and frees the memory. The connection must still be there. May be called for a zeroed ring. */
@@ -121,6 +124,8 @@ struct cli_file_summary {
 
 /* On stdout. */
 void cli_file_summary_print(const struct cli_file_summary *summary);
+/* The line of it on what limited the sender; none where nothing is known. */
+void cli_file_limit_print(const struct lh_bottleneck_report *report, lh_time elapsed_ns);
 
 #define CLI_FILE_FATE_MAX 120
 

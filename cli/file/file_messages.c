@@ -23,7 +23,7 @@ static const char magic[6] = {'L', 'H', 'F', 'I', 'L', 'E'};
 size_t cli_file_encode(const struct cli_file_message *message, uint8_t *out)
 {
     size_t text = strlen(message->text);
-    assert(text <= CLI_FILE_TEXT_MAX && message->kind >= CLI_FILE_OFFER && message->kind <= CLI_FILE_ABORT);
+    assert(text <= CLI_FILE_TEXT_MAX && message->kind >= CLI_FILE_OFFER && message->kind <= CLI_FILE_TREE);
     memcpy(out, magic, sizeof magic);
     out[6] = CLI_FILE_VERSION;
     out[7] = (uint8_t)message->kind;
@@ -44,7 +44,7 @@ int cli_file_decode(const uint8_t *data, size_t bytes, struct cli_file_message *
         return -LH_EVERSION;
     uint32_t flags = cli_get_u32(data + 8), text = cli_get_u32(data + 12);
     bool right_length = text <= CLI_FILE_TEXT_MAX && bytes == CLI_FILE_HEADER + (size_t)text;
-    if (data[7] < CLI_FILE_OFFER || data[7] > CLI_FILE_ABORT || flags & ~FLAGS_KNOWN || !right_length ||
+    if (data[7] < CLI_FILE_OFFER || data[7] > CLI_FILE_TREE || flags & ~FLAGS_KNOWN || !right_length ||
         memchr(data + CLI_FILE_HEADER, 0, text))
         return -LH_EPROTOCOL;
     *message = (struct cli_file_message){
@@ -84,7 +84,7 @@ int cli_file_await(struct cli_file_io *io, lh_time timeout_ns, enum cli_file_kin
         code = result.error == -LH_ETRUNCATED ? -LH_EPROTOCOL : result.error;
     if (!code)
         code = cli_file_decode(io->bytes, result.bytes, &came);
-    if (!code && came.kind != kind)
+    if (!code && kind != CLI_FILE_ANY && came.kind != kind)
         code = -LH_EPROTOCOL;
     if (!code)
         *message = came;

@@ -49,6 +49,7 @@ enum cli_file_kind {
     CLI_FILE_DIGEST = 4,
     CLI_FILE_VERDICT = 5,
     CLI_FILE_ABORT = 6,
+    CLI_FILE_TREE = 7, /* in place of an OFFER: a stream of tree_records.h follows, in both directions */
 };
 
 enum cli_file_flag {
@@ -94,7 +95,9 @@ int cli_file_send(struct lh_connection *connection, struct cli_file_io *io,
 
 /* Posts a receive for the next message. 0, or the error of lh_recv. */
 int cli_file_expect(struct lh_connection *connection, struct cli_file_io *io);
-/* As cli_wait, for a message of that kind. -LH_EPROTOCOL, -LH_EVERSION: something else came. */
+/* As cli_wait, for a message of that kind, or of any with CLI_FILE_ANY. -LH_EPROTOCOL, -LH_EVERSION:
+ * something else came. */
+#define CLI_FILE_ANY ((enum cli_file_kind)0)
 int cli_file_await(struct cli_file_io *io, lh_time timeout_ns, enum cli_file_kind kind,
                    struct cli_file_message *message);
 

@@ -63,6 +63,13 @@ char *cli_file_name_unfinished(const char *name, const char *suffix, char out[CL
     return out;
 }
 
+/* It could be the half of another transfer. */
+bool cli_file_name_reserved(const char *name, size_t bytes)
+{
+    return ends_with(name, bytes, CLI_PARTIAL_SUFFIX) || ends_with(name, bytes, CLI_RESUME_SUFFIX) ||
+           ends_with(name, bytes, CLI_COMMIT_SUFFIX);
+}
+
 const char *cli_file_name_wrong(const char *name, size_t bytes)
 {
     if (!bytes)
@@ -75,9 +82,7 @@ const char *cli_file_name_wrong(const char *name, size_t bytes)
         return "is a folder, . or ..";
     if (!cli_text_is_clean(name, bytes))
         return "contains a control character";
-    /* It could be the half of another transfer. */
-    if (ends_with(name, bytes, CLI_PARTIAL_SUFFIX) || ends_with(name, bytes, CLI_RESUME_SUFFIX) ||
-        ends_with(name, bytes, CLI_COMMIT_SUFFIX))
+    if (cli_file_name_reserved(name, bytes))
         return "is reserved for unfinished files";
     return NULL;
 }
@@ -161,8 +166,7 @@ static int link_to(const struct cli_final_name *names, const char *name)
     return linkat(AT_FDCWD, path, names->folder, name, AT_SYMLINK_FOLLOW) ? -errno : 0;
 }
 
-/* Without force the new name must be free. */
-static int rename_to(int folder, const char *from, const char *to, bool force)
+int cli_file_rename(int folder, const char *from, const char *to, bool force)
 {
     struct stat status;
     if (!force) {
@@ -181,11 +185,11 @@ static int rename_checked(const struct cli_final_name *names, const struct stat 
 {
     if (!cli_still_named(names->folder, names->partial, opened))
         return -ESTALE;
-    int code = rename_to(names->folder, names->partial, names->final, names->force);
+    int code = cli_file_rename(names->folder, names->partial, names->final, names->force);
     if (code || cli_still_named(names->folder, names->final, opened))
         return code;
     /* Another transfer's file took the name since it was compared: it must not stay under the final name. */
-    rename_to(names->folder, names->final, names->partial, false);
+    cli_file_rename(names->folder, names->final, names->partial, false);
     return -ESTALE;
 }
 
@@ -194,7 +198,7 @@ static int replace(const struct cli_final_name *names, const struct stat *opened
 {
     int code = -ESTALE;
     if (cli_still_named(names->folder, names->fresh, opened))
-        code = rename_to(names->folder, names->fresh, names->final, true);
+        code = cli_file_rename(names->folder, names->fresh, names->final, true);
     if (code)
         cli_remove_own(names->folder, names->fresh, names->file);
     return code;

@@ -28,6 +28,8 @@ char *cli_file_name_unfinished(const char *name, const char *suffix, char out[CL
 /* NULL when the name is one plain name that is safe to create; else what is wrong with it, in words that go
  * after "the name". */
 const char *cli_file_name_wrong(const char *name, size_t bytes);
+/* Whether the name could be that of an unfinished file. */
+bool cli_file_name_reserved(const char *name, size_t bytes);
 
 /* ---- final name ------------------------------------------------------------------------------------ */
 
@@ -47,6 +49,9 @@ struct cli_final_name {
  * Returns 0; -EEXIST: the final name is taken; -ENOENT: the file has no name left; -ESTALE: another file has
  * taken one of the names; -errno. */
 int cli_final_name_take(const struct cli_final_name *names);
+
+/* Renames within the folder; without force the new name must be free. 0; -EEXIST; -errno. */
+int cli_file_rename(int folder, const char *from, const char *to, bool force);
 
 /* ---- owned file ------------------------------------------------------------------------------------ */
 

@@ -409,17 +409,33 @@ static bool cli_partial_record(struct cli_partial *partial, uint64_t block,
     return true;
 }
 
-bool cli_partial_append(struct cli_partial *partial, struct cli_digest *digest, uint64_t offset,
-                        const void *block, size_t bytes)
+/* Bytes that end in the block they begin in. */
+static bool append_piece(struct cli_partial *partial, struct cli_digest *digest, uint64_t offset,
+                         const void *data, size_t bytes)
 {
     uint8_t so_far[CLI_DIGEST_BYTES];
-    cli_digest_add(digest, block, bytes);
-    if (!cli_partial_write(partial, offset, block, bytes))
+    cli_digest_add(digest, data, bytes);
+    if (!cli_partial_write(partial, offset, data, bytes))
         return false;
-    if (bytes < CLI_BLOCK_BYTES)
+    if ((offset + bytes) % CLI_BLOCK_BYTES)
         return true;
     cli_digest_get(digest, so_far);
     return cli_partial_record(partial, offset / CLI_BLOCK_BYTES, so_far);
+}
+
+bool cli_partial_append(struct cli_partial *partial, struct cli_digest *digest, uint64_t offset,
+                        const void *data, size_t bytes)
+{
+    while (bytes) {
+        size_t rest = CLI_BLOCK_BYTES - (size_t)(offset % CLI_BLOCK_BYTES);
+        size_t piece = bytes < rest ? bytes : rest;
+        if (!append_piece(partial, digest, offset, data, piece))
+            return false;
+        offset += piece;
+        bytes -= piece;
+        data = (const char *)data + piece;
+    }
+    return true;
 }
 
 /* False: the file system keeps no such thing. */

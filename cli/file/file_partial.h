@@ -76,10 +76,10 @@ bool cli_partial_check(struct cli_partial *partial, uint64_t blocks_max, uint8_t
                        struct cli_digest *digest, int (*stopped)(void), struct cli_resume_point *point);
 /* Writing starts after that many blocks; what stood behind them is cut off. */
 bool cli_partial_start(struct cli_partial *partial, uint64_t blocks);
-/* The next block, or the shorter rest of the file: written, added to the digest of all before it, and
- * recorded. */
+/* The next bytes of the file, in pieces of any length: written, added to the digest of all before them, and
+ * recorded at the end of each block. */
 bool cli_partial_append(struct cli_partial *partial, struct cli_digest *digest, uint64_t offset,
-                        const void *block, size_t bytes);
+                        const void *data, size_t bytes);
 /* All that was written is on disk; or false. */
 bool cli_partial_sync(struct cli_partial *partial);
 /* On disk and under its name, with that mode (of 0777) and time (NULL: as it is), or false; then still to be

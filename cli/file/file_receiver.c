@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <assert.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <pthread.h>
@@ -21,6 +22,8 @@
 #include "cli/file/file_messages.h"
 #include "cli/file/file_names.h"
 #include "cli/file/file_partial.h"
+#include "cli/file/tree_receiver.h"
+#include "cli/file/tree_store.h"
 #include "cli/options/cli_options.h"
 #include "cli/options/option_values.h"
 #include "cli/options/peer_address.h"
@@ -31,11 +34,8 @@
 /* Takes one file over a connection, up to its final name on disk. */
 
 struct cli_file_receiver {
-    int folder;    /* open, where files go */
-    bool force;    /* may replace files */
-    bool resume;   /* goes on where an earlier try ended; the sender may ask for that as well */
-    bool dotfiles; /* takes files whose names begin with a dot */
-    mode_t umask;  /* what files may not permit */
+    struct cli_tree_options to; /* where files go, and which */
+    bool resume; /* goes on where an earlier try ended; the sender may ask for that as well */
 };
 
 enum cli_reception {
@@ -44,6 +44,7 @@ enum cli_reception {
                            */
     CLI_RECEPTION_STRANGER, /* the peer made no valid offer; reported */
     CLI_RECEPTION_STOPPED,  /* by a signal */
+    CLI_RECEPTION_TREE,     /* a tree came; its status is the reception's */
 };
 
 /* One file being received. Steps return false when the transfer ends, with the reason set. */
@@ -98,21 +99,28 @@ static bool take_offer(struct reception *r)
 {
     int code = cli_file_expect(r->connection, &r->offer_io);
     if (!code)
-        code =
-            cli_file_await(&r->offer_io, cli_prompt_timeout(round_trip(r), 0), CLI_FILE_OFFER, &r->offer);
+        code = cli_file_await(&r->offer_io, cli_prompt_timeout(round_trip(r), 0), CLI_FILE_ANY, &r->offer);
     if (code == -LH_ETIMEDOUT)
         return give_reason(r, "no file offered");
     if (code == -LH_EVERSION)
         return give_reason(r, "file protocol version %d required", CLI_FILE_VERSION);
+    if (!code && r->offer.kind != CLI_FILE_OFFER && r->offer.kind != CLI_FILE_TREE)
+        code = -LH_EPROTOCOL;
     if (code)
         return connection_failed(r, code);
+    if (r->offer.kind == CLI_FILE_TREE) {
+        r->outcome = CLI_RECEPTION_TREE;
+        return false;
+    }
     const char *wrong = cli_file_name_wrong(r->offer.text, strlen(r->offer.text));
     if (wrong)
         return give_reason(r, "the name %s", wrong);
     if (cli_file_attributes_decode(r->offer.digest, &r->attributes))
         return connection_failed(r, -LH_EPROTOCOL);
     r->outcome = CLI_RECEPTION_FAILED;
-    if (r->offer.text[0] == '.' && !r->receiver->dotfiles)
+    if (r->receiver->to.folder < 0)
+        return give_reason(r, "the receiver writes to standard output (longhaul send - HOST < FILE)");
+    if (r->offer.text[0] == '.' && !r->receiver->to.dotfiles)
         return give_reason(r, "name begins with a dot (recv --dotfiles accepts such names)");
     return true;
 }
@@ -134,8 +142,8 @@ static bool partial_failed(struct reception *r)
 static bool open_partial(struct reception *r)
 {
     bool resume = may_resume(r);
-    if (!cli_partial_open(&r->partial, r->receiver->folder, r->offer.text, r->offer.size_bytes,
-                          r->receiver->force, resume))
+    if (!cli_partial_open(&r->partial, r->receiver->to.folder, r->offer.text, r->offer.size_bytes,
+                          r->receiver->to.force, resume))
         return partial_failed(r);
     if (!resume)
         cli_file_note_replaced(r->offer.text, r->partial.found_bytes);
@@ -316,7 +324,7 @@ static bool check_digest(struct reception *r)
 static bool commit(struct reception *r)
 {
     const struct cli_file_attributes *attributes = &r->attributes;
-    mode_t mode = (attributes->known ? attributes->mode : 0666) & ~r->receiver->umask;
+    mode_t mode = (attributes->known ? attributes->mode : 0666) & ~r->receiver->to.umask;
     if (!cli_partial_commit(&r->partial, mode, attributes->known ? &attributes->written : NULL))
         return partial_failed(r);
     return true;
@@ -422,7 +430,7 @@ static void clean_up(struct reception *r)
 
 /* Does not close the connection. Prints a line on stdout for a file that got here. */
 static enum cli_reception cli_file_receive(const struct cli_file_receiver *receiver,
-                                           struct lh_connection *connection)
+                                           struct lh_connection *connection, int *tree_status)
 {
     struct reception r = {
         .receiver = receiver,
@@ -431,6 +439,11 @@ static enum cli_reception cli_file_receive(const struct cli_file_receiver *recei
         .outcome = CLI_RECEPTION_STRANGER,
     };
     bool whole = receive(&r);
+    if (r.outcome == CLI_RECEPTION_TREE) {
+        clean_up(&r);
+        *tree_status = cli_tree_receive(&receiver->to, connection);
+        return CLI_RECEPTION_TREE;
+    }
     if (whole)
         r.outcome = CLI_RECEPTION_WHOLE;
     cli_progress_clear(&r.progress);
@@ -464,7 +477,8 @@ struct job {
 static void *run(void *argument)
 {
     struct job *job = argument;
-    cli_file_receive(job->receiver, job->connection);
+    int status; /* a tree has printed it */
+    cli_file_receive(job->receiver, job->connection, &status);
     lh_close(job->connection);
     atomic_store(&job->ended, true);
     return NULL;
@@ -551,10 +565,12 @@ static int serve_one(struct lh_listener *listener, const struct cli_file_receive
         int status = cli_listening_accept(listener, LH_TIME_NEVER, &connection);
         if (status != CLI_PROCEED)
             return status;
-        enum cli_reception reception = cli_file_receive(receiver, connection);
+        enum cli_reception reception = cli_file_receive(receiver, connection, &status);
         lh_close(connection);
         if (cli_stopped())
             return cli_stopped();
+        if (reception == CLI_RECEPTION_TREE)
+            return status;
         if (reception != CLI_RECEPTION_STRANGER)
             return exit_of(reception);
     }
@@ -613,20 +629,30 @@ static int share_engine(const struct cli_address *address, struct lh_attr *attr)
     return code && attr->device ? cli_library_failed("--device", shared.device, code) : CLI_PROCEED;
 }
 
+/* For data alone: what is printed goes to standard error. */
+static int take_standard_output(void)
+{
+    int pipe = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    dup2(STDERR_FILENO, STDOUT_FILENO);
+    return pipe;
+}
+
 static int receive_files(const char *output, const struct cli_address *address, struct lh_attr *attr,
                          struct cli_file_receiver *receiver, uint32_t jobs)
 {
     const char *folder = output ? output : ".";
     char reason[CLI_OUTPUT_FOLDER_REASON_MAX];
     /* Before the library has threads. */
-    receiver->umask = cli_umask();
-    if (!cli_output_folder_open(folder, &receiver->folder, reason))
+    receiver->to.umask = cli_umask();
+    if (!strcmp(folder, "-"))
+        receiver->to.pipe = take_standard_output();
+    else if (!cli_output_folder_open(folder, &receiver->to.folder, reason))
         return cli_failed("%s", reason);
     int status = jobs ? share_engine(address, attr) : CLI_PROCEED;
     if (status == CLI_PROCEED)
         status = listen_and_serve(address, attr, receiver, jobs, !output);
     lh_engine_destroy(attr->engine);
-    close(receiver->folder);
+    close(receiver->to.folder >= 0 ? receiver->to.folder : receiver->to.pipe);
     return status;
 }
 
@@ -635,30 +661,34 @@ int cli_recv(int argc, char **argv)
     const char *output = NULL, *listen_on = ":47910";
     bool keep = false;
     uint32_t jobs = 0;
-    struct cli_file_receiver receiver = {.folder = -1};
+    struct cli_file_receiver receiver = {.to = {.folder = -1, .pipe = -1}};
     struct cli_connection options;
     struct cli_address address;
     struct cli_operands operands;
     const struct cli_option own[] = {
-        {"output", "DIR", "folder for received files (.)", &output, .kind = CLI_TEXT, .letter = 'o'},
+        {"output", "DIR", "folder for received files (.); -: standard output", &output, .kind = CLI_TEXT,
+         .letter = 'o'},
         {"listen", "[ADDR]:PORT", "listening address; port 0 picks a free one (:47910)", &listen_on,
          .kind = CLI_TEXT},
-        {"keep", NULL, "receive files until interrupted, instead of one", &keep, .kind = CLI_FLAG},
+        {"keep", NULL, "receive files and trees until interrupted, instead of one", &keep,
+         .kind = CLI_FLAG},
         {"jobs", "N", "with --keep: files received at once (8)", &jobs, .kind = CLI_COUNT, .min = 1,
          .max = CLI_JOBS_MAX},
-        {"force", NULL, "replace existing files", &receiver.force, .kind = CLI_FLAG},
-        {"dotfiles", NULL, "accept names that begin with a dot, such as .profile", &receiver.dotfiles,
+        {"force", NULL, "replace existing files", &receiver.to.force, .kind = CLI_FLAG},
+        {"dotfiles", NULL, "accept names that begin with a dot, such as .profile", &receiver.to.dotfiles,
          .kind = CLI_FLAG},
-        {"resume", NULL, "continue interrupted transfers, and keep this one resumable", &receiver.resume,
+        {"resume", NULL, "one file: continue an interrupted transfer, and keep this one resumable",
+         &receiver.resume, .kind = CLI_FLAG},
+        {"json", NULL, "print a JSON object for each event of a tree, one a line", &receiver.to.json,
          .kind = CLI_FLAG},
         {.name = NULL},
     };
     const struct cli_usage usage = {
         .command = "recv",
         .operands = "[--output DIR] [--listen [ADDR]:PORT]",
-        .about = "Receives a file from 'longhaul send'. It is named .NAME.longhaul-partial until it is "
-                 "complete,\n"
-                 "on disk and verified by its digest.",
+        .about = "Receives files and folders from 'longhaul send'. Each file gets its name when it is "
+                 "complete\n"
+                 "and verified by its digest.",
         .groups = {own, options.options},
         .operands_max = 0,
     };
@@ -670,6 +700,8 @@ int cli_recv(int argc, char **argv)
         status = cli_address_parse("--listen", listen_on, CLI_PORT_FILES, true, &address);
     if (status == CLI_PROCEED && jobs && !keep)
         status = cli_misused("--jobs %u: one file is received (add --keep)", jobs);
+    if (status == CLI_PROCEED && keep && output && !strcmp(output, "-"))
+        status = cli_misused("--output -: standard output takes one transfer (omit --keep)");
     if (status == CLI_PROCEED && cli_has_deadline(options.attr.reliability))
         status = cli_misused(
             "--reliability %s: a file needs every byte (use a scheme without a deadline, such as "

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -20,6 +21,9 @@
 #include "cli/file/file_blocks.h"
 #include "cli/file/file_messages.h"
 #include "cli/file/file_names.h"
+#include "cli/file/tree_records.h"
+#include "cli/file/tree_sender.h"
+#include "cli/file/tree_walk.h"
 #include "cli/options/cli_options.h"
 #include "cli/options/option_values.h"
 #include "cli/options/peer_address.h"
@@ -73,9 +77,9 @@ bool cli_source_open(struct cli_source *source, const char *path)
     const char *slash = strrchr(path, '/');
     *source = (struct cli_source){.path = path, .name = slash ? slash + 1 : path, .file = -1};
     if (!strcmp(path, "-"))
-        return give_reason(source,
-                           "cannot be sent: standard input and pipes are not supported (write the data "
-                           "to a file first; a file of that name: ./-)");
+        return give_reason(
+            source, "cannot be sent: standard input has no size (write it to a file first; a file of "
+                    "that name: ./-)");
     /* Not blocking: a pipe without a writer would keep us here. */
     source->file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (source->file < 0)
@@ -431,18 +435,26 @@ static int cli_file_send_source(struct cli_source *source, struct lh_connection 
 
 /* ---- send ------------------------------------------------------------------------------------------ */
 
-/* Longhaul send FILE HOST[:PORT] */
+/* Longhaul send PATH... HOST[:PORT][:DIR] */
 
-static int send_to(struct cli_source *source, const struct cli_address *address,
-                   const struct cli_connection *options, bool resume)
+struct send_options {
+    bool resume, follow, dry_run, json;
+    struct cli_connection connection;
+    struct cli_address address;
+    char folder[CLI_TREE_PATH_MAX + 1]; /* DIR, or "" */
+};
+
+static int connect_to(const struct send_options *options, struct lh_connection **connection)
 {
-    struct lh_connection *connection;
-    int status = cli_connect(address, &options->attr, options->wait_ns,
-                             "longhaul recv --keep serves several", &connection);
-    if (status != CLI_PROCEED)
-        return status;
-    cli_stop_at_once(false);
-    status = cli_file_send_source(source, connection, resume);
+    int status = cli_connect(&options->address, &options->connection.attr, options->connection.wait_ns,
+                             "longhaul recv --keep serves several", connection);
+    if (status == CLI_PROCEED)
+        cli_stop_at_once(false);
+    return status;
+}
+
+static int disconnect(struct lh_connection *connection, int status)
+{
     const char *warning = lh_connection_warning(connection);
     if (warning)
         cli_note("%s", warning);
@@ -450,42 +462,128 @@ static int send_to(struct cli_source *source, const struct cli_address *address,
     return status;
 }
 
+/* One regular file, which goes on where an earlier transfer ended on request only. */
+static int send_file(const char *path, const struct send_options *options)
+{
+    struct cli_source source;
+    struct lh_connection *connection;
+    if (!cli_source_open(&source, path))
+        return cli_failed("%s %s", path, source.reason);
+    int status = connect_to(options, &connection);
+    if (status == CLI_PROCEED)
+        status = disconnect(connection, cli_file_send_source(&source, connection, options->resume));
+    cli_source_close(&source);
+    return status;
+}
+
+/* ---- trees ----------------------------------------------------------------------------------------- */
+
+/* Two that would have the same name at the receiver. */
+static int check_names(const struct cli_tree_operand *operands, unsigned count)
+{
+    for (unsigned i = 1; i < count; i++)
+        for (unsigned j = 0; j < i; j++)
+            if (*operands[i].name && !strcmp(operands[i].name, operands[j].name))
+                return cli_misused("%s%s: %s%s has the same name (send one of them to a DIR of its own)",
+                                   operands[i].prefix, operands[i].name, operands[j].prefix,
+                                   operands[j].name);
+    return CLI_PROCEED;
+}
+
+static int send_operands(const struct cli_tree_operand *operands, unsigned count,
+                         const struct send_options *options)
+{
+    struct lh_connection *connection;
+    const struct cli_tree_sending sending = {
+        .operands = operands,
+        .count = count,
+        .folder = options->folder,
+        .follow = options->follow,
+        .dry_run = options->dry_run,
+        .json = options->json,
+    };
+    int status = check_names(operands, count);
+    if (status == CLI_PROCEED)
+        status = connect_to(options, &connection);
+    return status == CLI_PROCEED ? disconnect(connection, cli_tree_send(&sending, connection)) : status;
+}
+
+static int send_trees(const char *const *paths, unsigned count, const struct send_options *options)
+{
+    char reason[CLI_TREE_OPERAND_REASON_MAX];
+    struct cli_tree_operand *operands = calloc(count, sizeof *operands);
+    int status = operands ? CLI_PROCEED : cli_failed("no memory");
+    unsigned opened = 0;
+    while (status == CLI_PROCEED && opened < count) {
+        if (cli_tree_operand_open(&operands[opened], paths[opened], reason))
+            opened++;
+        else
+            status = cli_failed("%s %s", paths[opened], reason);
+    }
+    if (status == CLI_PROCEED)
+        status = send_operands(operands, count, options);
+    while (opened)
+        cli_tree_operand_close(&operands[--opened]);
+    free(operands);
+    return status;
+}
+
+/* Whether the only PATH is what cli_source_open() takes, or refuses with a better reason. */
+static bool is_one_file(const char *path, const struct send_options *options)
+{
+    struct stat status;
+    bool special = *options->folder || options->follow || options->dry_run || options->json;
+    if (stat(path, &status))
+        return lstat(path, &status) != 0;
+    return !S_ISDIR(status.st_mode) && (!special || !S_ISREG(status.st_mode));
+}
+
+static int send_paths(const struct cli_operands *operands, const struct send_options *options)
+{
+    unsigned paths = operands->count - 1;
+    for (unsigned i = 0; i < paths; i++)
+        if (!strcmp(operands->text[i], "-") && paths > 1)
+            return cli_misused("-: standard input is sent alone (a file of that name: ./-)");
+    if (!strcmp(operands->text[0], "-"))
+        return options->dry_run ? cli_misused("--dry-run: standard input is not known before it is read")
+                                : send_operands(NULL, 0, options);
+    return paths == 1 && is_one_file(operands->text[0], options)
+               ? send_file(operands->text[0], options)
+               : send_trees(operands->text, paths, options);
+}
+
 int cli_send(int argc, char **argv)
 {
-    bool resume = false;
-    struct cli_connection options;
-    struct cli_address address;
+    struct send_options options = {.resume = false};
     struct cli_operands operands;
-    struct cli_source source;
     const struct cli_option own[] = {
-        {.name = "resume",
-         .help = "continue an interrupted transfer, and keep this one resumable",
-         .target = &resume,
+        {"resume", NULL, "one file: continue an interrupted transfer, and keep this one resumable",
+         &options.resume, .kind = CLI_FLAG},
+        {"follow", NULL, "send what symbolic links lead to, not the links", &options.follow,
          .kind = CLI_FLAG},
+        {"dry-run", NULL, "print the files that would be sent; nothing is written", &options.dry_run,
+         .kind = CLI_FLAG},
+        {"json", NULL, "print a JSON object for each event, one a line", &options.json, .kind = CLI_FLAG},
         {.name = NULL},
     };
     const struct cli_usage usage = {
         .command = "send",
-        .operands = "FILE HOST[:PORT]",
-        .about = "Sends a file to 'longhaul recv' on HOST (port 47910). The file appears there once it is "
-                 "complete,\n"
-                 "on disk and verified by its digest.",
-        .groups = {own, options.options},
+        .operands = "PATH... HOST[:PORT][:DIR]",
+        .about = "Sends files and folders to 'longhaul recv' on HOST (port 47910), into DIR below its "
+                 "folder.\n"
+                 "Each file appears there once it is complete and verified by its digest. PATH -: "
+                 "standard\n"
+                 "input, as the file DIR, or to 'longhaul recv -o -'.",
+        .groups = {own, options.connection.options},
         .operands_min = 2,
-        .operands_max = 2,
-        .operands_taken = "one FILE and one HOST (several files: one at a time, or as an archive)",
+        .operands_max = CLI_OPERANDS_MAX,
+        .operands_taken = "at least one PATH and one HOST",
     };
-    cli_connection_options(&options, CLI_CONNECTS);
+    cli_connection_options(&options.connection, CLI_CONNECTS);
     int status = cli_options_parse(&usage, argc, argv, &operands);
     if (status == CLI_PROCEED)
-        status = cli_connection_secure(&options);
+        status = cli_connection_secure(&options.connection);
     if (status == CLI_PROCEED)
-        status = cli_address_parse("HOST[:PORT]", operands.text[1], CLI_PORT_FILES, false, &address);
-    if (status != CLI_PROCEED)
-        return status;
-    if (!cli_source_open(&source, operands.text[0]))
-        return cli_failed("%s %s", operands.text[0], source.reason);
-    status = send_to(&source, &address, &options, resume);
-    cli_source_close(&source);
-    return status;
+        status = cli_destination_parse(operands.text[operands.count - 1], &options.address, options.folder);
+    return status == CLI_PROCEED ? send_paths(&operands, &options) : status;
 }

@@ -309,6 +309,8 @@ static const struct cli_peer_option table[] = {
     {"recv", "rate", "send", "the sender sets the rate"},
     {"recv", "wait", "send", "only a sender connects"},
     {"recv", "path-file", "send", "only a sender learns the rate of a path"},
+    {"recv", "follow", "send", "the sender reads the links"},
+    {"recv", "dry-run", "send", "the sender asks for it"},
 };
 
 /* The entry for `length` bytes of an option's name; NULL: no command on the peer has it. */

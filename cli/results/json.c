@@ -39,12 +39,12 @@ static void start_member(struct cli_json *json, const char *name)
 {
     if (json->filled)
         fputc(',', json->out);
-    if (json->depth)
+    if (json->depth && !json->line)
         fprintf(json->out, "\n%*s", (int)(2 * json->depth), "");
     json->filled = 1;
     if (name) {
         write_text(json->out, name);
-        fputs(": ", json->out);
+        fputs(json->line ? ":" : ": ", json->out);
     }
 }
 
@@ -59,7 +59,7 @@ void cli_json_open(struct cli_json *json, const char *name, char bracket)
 void cli_json_close(struct cli_json *json, char bracket)
 {
     json->depth--;
-    if (json->filled)
+    if (json->filled && !json->line)
         fprintf(json->out, "\n%*s", (int)(2 * json->depth), "");
     fputc(bracket, json->out);
     json->filled = 1;

@@ -15,6 +15,7 @@ struct cli_json {
     FILE *out;
     unsigned depth;
     int filled; /* the object or array we are in has a member already */
+    bool line;  /* all on one line */
 };
 
 /* name: of a member of an object; NULL in an array or at the top. */

@@ -120,6 +120,7 @@ enum cli_exit {
     CLI_EXIT_OK = 0,
     CLI_EXIT_FAILED = 1, /* failure */
     CLI_EXIT_USAGE = 2,  /* usage error */
+    CLI_EXIT_LOST = 3,   /* the peer or the path was lost in a tree: the same command continues */
 };
 
 /* Go on: not an exit status. */

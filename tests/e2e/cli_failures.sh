@@ -17,7 +17,6 @@ cannot() {
 say "things that are no plain file"
 mkfifo "$work/pipe"
 cannot 'is a pipe' "$work/pipe"
-cannot 'is a folder' "$work/out"
 cannot 'is a device' /dev/zero
 cannot 'has no known size' /proc/version
 cannot 'No such file' "$work/missing"

@@ -33,13 +33,16 @@ wrong '--keep=1: option takes no value' recv --keep=1
 wrong '--server takes no host' perf --server host
 
 say "operands"
-wrong ': missing FILE' send
-wrong ': missing HOST[:PORT]' send "$work/file"
+wrong ': missing PATH...' send
+wrong ': missing HOST[:PORT][:DIR]' send "$work/file"
+wrong 'has the same name (send one of them' send "$work/file" "$work/./file" host
+wrong '-: standard input is sent alone' send - "$work/file" host
+wrong '--dry-run: standard input is not known' send --dry-run - host
+wrong '--output -: standard output takes one transfer' recv --keep -o -
 wrong 'option of the server' perf host --once
 wrong 'option of the server' perf host --listen :0
 wrong 'option of the client' perf --server --json "$work/file"
 wrong 'option of the client' perf --server --size 1KiB
-wrong 'more: unexpected argument 3: send takes one FILE and one HOST' send "$work/file" host more
 wrong 'more: unexpected argument 1: recv takes none' recv more
 wrong 'missing HOST[:PORT]' perf
 wrong 'two: unexpected argument 2' demo one two
@@ -83,8 +86,11 @@ wrong 'gbn' recv --reliability gbn
 say "addresses"
 wrong 'host:0: port' send "$work/file" host:0
 wrong 'host:65536: port' send "$work/file" host:65536
-wrong 'host:port: port "port": not a number (1 to 65535; example: host:47910)' send "$work/file" host:port
-wrong '(the receiver chooses the folder: longhaul recv --output /data)' send "$work/file" host:/data
+wrong 'host:port: port "port": not a number (1 to 65535; example: host:47910)' perf host:port
+wrong 'host:/data: DIR is absolute (the receiver chooses: longhaul recv --output /data)' \
+    send "$work/file" host:/data
+wrong 'host:47910:a/../b: DIR has the name . or ..' send "$work/file" host:47910:a/../b
+wrong 'host:65536: port' send "$work/file" host:65536:a
 wrong '::1:47910: IPv6 address without brackets (use [::1]:47910)' send "$work/file" ::1:47910
 wrong '(use [fe80::1%eth0]:47911)' perf fe80::1%eth0:47911
 wrong '(use [::]:47912)' probe --server --listen :::47912
@@ -168,7 +174,6 @@ for command in recv "perf --server" "probe --server"; do
 done
 kill "$pid"
 wait "$pid"
-cannot ' - cannot be sent: standard input and pipes are not supported (write the data to a file' send - host
 cannot '--set: workload.flows: 4: No such file or directory (the key names a file with one flow a line' \
     sim lone-flow --set workload.flows=4
 cannot 'misspelt.invalid: ' distribute "$work/file" misspelt.invalid

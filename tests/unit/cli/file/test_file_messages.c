@@ -86,8 +86,8 @@ static void damage_is_refused(void **state)
         assert_int_equal(with_byte(i, '?'), -LH_EPROTOCOL);
     assert_int_equal(with_byte(6, 2), -LH_EVERSION);
     assert_int_equal(with_byte(7, 0), -LH_EPROTOCOL);
-    assert_int_equal(with_byte(7, CLI_FILE_ABORT), 0);
-    assert_int_equal(with_byte(7, CLI_FILE_ABORT + 1), -LH_EPROTOCOL);
+    assert_int_equal(with_byte(7, CLI_FILE_TREE), 0);
+    assert_int_equal(with_byte(7, CLI_FILE_TREE + 1), -LH_EPROTOCOL);
     assert_int_equal(with_byte(8, 4), -LH_EPROTOCOL); /* a flag nobody knows */
     assert_int_equal(with_byte(11, 0x80), -LH_EPROTOCOL);
     assert_int_equal(with_byte(15, 0x80), -LH_EPROTOCOL); /* text of 2 GiB */

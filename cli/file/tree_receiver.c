@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cli/file/tree_receiver.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <longhaul/connection.h>
+#include <longhaul/error.h>
+
+#include "cli/file/file_blocks.h"
+#include "cli/file/file_messages.h"
+#include "cli/file/tree_message.h"
+#include "cli/file/tree_records.h"
+#include "cli/file/tree_report.h"
+#include "cli/file/tree_store.h"
+#include "cli/terminal/terminal.h"
+
+/* Decisions of one record. */
+#define DECISIONS_MAX 4096u
+/* Of a path in what ends the transfer, which is as long as the text of a verdict. */
+#define SHOWN_MAX 128u
+
+/* What the stream has come to. */
+enum phase {
+    AT_ROOT,    /* nothing came yet */
+    BETWEEN,    /* no file is open */
+    IN_FILE,    /* DATA belongs to the file of the store */
+    IN_DROPPED, /* DATA belongs to a file that failed */
+    AT_END,     /* END came: nothing may follow */
+};
+
+struct receiver {
+    const struct cli_tree_options *options;
+    struct lh_connection *connection;
+    struct cli_block_ring ring;
+    struct cli_tree_packer answers;
+    struct cli_tree_store store;
+    struct cli_tree_report report;
+    enum phase phase;
+    bool pipe;
+    uint64_t sender_failed;
+    uint8_t decisions[DECISIONS_MAX];
+    size_t decided;
+    char path[CLI_TREE_PATH_MAX + 1]; /* of the file that is open */
+    size_t path_bytes;
+    uint64_t moved_bytes; /* of it */
+    _Atomic bool stop;    /* never set: one thread */
+    int status;           /* when it ends now */
+    char reason[CLI_TREE_TEXT_MAX + 1];
+};
+
+/* Ends the transfer. */
+static bool end_by(struct receiver *r, int status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static bool end_by(struct receiver *r, int status, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(r->reason, sizeof r->reason, format, arguments);
+    va_end(arguments);
+    r->status = status;
+    return false;
+}
+
+/* A library call or a wait ended in this code. */
+static bool connection_failed(struct receiver *r, int code)
+{
+    if (code == -LH_ECANCELED && cli_stopped())
+        return end_by(r, cli_stopped(), "interrupted by the user of the receiver");
+    bool wrong = code == -LH_EPROTOCOL || code == -LH_EVERSION || code == -LH_ENOMEM;
+    return end_by(r, wrong ? CLI_EXIT_FAILED : CLI_EXIT_LOST, "%s",
+                  cli_file_strerror(r->connection, code, "sender"));
+}
+
+/* ---- answers --------------------------------------------------------------------------------------- */
+
+static bool add_answer(struct receiver *r, const struct cli_tree_record *answer)
+{
+    return cli_tree_packer_add(&r->answers, answer) || connection_failed(r, r->answers.code);
+}
+
+static bool flush_decisions(struct receiver *r)
+{
+    const struct cli_tree_record record = {
+        .kind = CLI_TREE_DECISIONS, .rest = (const char *)r->decisions, .rest_bytes = r->decided};
+    if (!r->decided)
+        return true;
+    r->decided = 0;
+    return add_answer(r, &record);
+}
+
+static bool add_decision(struct receiver *r, const struct cli_tree_record *answer)
+{
+    if (answer->kind != CLI_TREE_DECISIONS)
+        return flush_decisions(r) && add_answer(r, answer);
+    r->decisions[r->decided++] = (uint8_t)answer->number;
+    return r->decided < DECISIONS_MAX || flush_decisions(r);
+}
+
+static bool flush_answers(struct receiver *r)
+{
+    return flush_decisions(r) &&
+           (cli_tree_packer_flush(&r->answers) || connection_failed(r, r->answers.code));
+}
+
+/* An entry failed at this side: both print it. What ends more than the entry ends the transfer. */
+static bool entry_failed(struct receiver *r, const char *path, size_t path_bytes)
+{
+    const struct cli_tree_record record = {.kind = CLI_TREE_FAULT,
+                                           .path = path,
+                                           .path_bytes = path_bytes,
+                                           .rest = r->store.reason,
+                                           .rest_bytes = strlen(r->store.reason)};
+    char shown[SHOWN_MAX];
+    if (cli_stopped())
+        return connection_failed(r, -LH_ECANCELED);
+    if (r->store.fatal || !path_bytes)
+        return end_by(r, CLI_EXIT_FAILED, "%s%s%s",
+                      cli_tree_path_shown(path, path_bytes, shown, sizeof shown), path_bytes ? ": " : "",
+                      r->store.reason);
+    cli_tree_report_fault(&r->report, "", path, path_bytes, r->store.reason);
+    return add_answer(r, &record);
+}
+
+/* ---- records --------------------------------------------------------------------------------------- */
+
+static bool on_root(struct receiver *r, const struct cli_tree_record *record)
+{
+    if (r->phase != AT_ROOT)
+        return connection_failed(r, -LH_EPROTOCOL);
+    if (record->number != CLI_TREE_VERSION)
+        return end_by(r, CLI_EXIT_FAILED, "version %d of the tree protocol required", CLI_TREE_VERSION);
+    r->pipe = record->flags & CLI_TREE_PIPE;
+    if (r->pipe && record->flags & CLI_TREE_DRY_RUN)
+        return connection_failed(r, -LH_EPROTOCOL);
+    r->report.dry_run = record->flags & CLI_TREE_DRY_RUN;
+    if (!cli_tree_store_open(&r->store, r->options, record))
+        return end_by(r, CLI_EXIT_FAILED, "%s", r->store.reason);
+    r->phase = BETWEEN;
+    if (!r->pipe)
+        return true;
+    memcpy(r->path, record->path, record->path_bytes);
+    r->path_bytes = record->path_bytes;
+    r->phase = IN_FILE;
+    return cli_tree_store_begin(&r->store, record) || end_by(r, CLI_EXIT_FAILED, "%s", r->store.reason);
+}
+
+static bool on_listed(struct receiver *r, const struct cli_tree_record *record)
+{
+    struct cli_tree_record answer;
+    cli_tree_store_decide(&r->store, record, &answer);
+    if (answer.kind == CLI_TREE_REFUSED) {
+        answer.rest = r->store.reason;
+        answer.rest_bytes = strlen(r->store.reason);
+        cli_tree_report_fault(&r->report, "", record->path, record->path_bytes, r->store.reason);
+    } else if (answer.kind == CLI_TREE_DECISIONS && answer.number == CLI_TREE_SKIP) {
+        cli_tree_report_skip(&r->report, record->path, record->path_bytes);
+    } else {
+        cli_tree_report_expect(&r->report, record->size_bytes);
+        r->report.files += r->store.dry_run;
+        r->report.bytes += r->store.dry_run ? record->size_bytes : 0;
+    }
+    /* Reading an unfinished file takes time, in which the sender waits: what is decided goes out. */
+    return add_decision(r, &answer) && (answer.kind != CLI_TREE_RESUME || flush_answers(r));
+}
+
+static bool on_folder_or_link(struct receiver *r, const struct cli_tree_record *record)
+{
+    bool done;
+    if (record->kind == CLI_TREE_FOLDER) {
+        done = cli_tree_store_folder(&r->store, record);
+        r->report.folders += done;
+    } else if (record->kind == CLI_TREE_FOLDER_END) {
+        done = cli_tree_store_folder_end(&r->store, record);
+    } else {
+        done = record->kind == CLI_TREE_LINK ? cli_tree_store_link(&r->store, record)
+                                             : cli_tree_store_hard_link(&r->store, record);
+        r->report.links += done;
+    }
+    return done || entry_failed(r, record->path, record->path_bytes);
+}
+
+static bool on_file(struct receiver *r, const struct cli_tree_record *record)
+{
+    if (r->phase != BETWEEN || r->pipe || r->store.dry_run)
+        return connection_failed(r, -LH_EPROTOCOL);
+    memcpy(r->path, record->path, record->path_bytes);
+    r->path_bytes = record->path_bytes;
+    r->moved_bytes = record->number;
+    cli_tree_report_spared(&r->report, record->number);
+    r->phase = IN_FILE;
+    if (cli_tree_store_begin(&r->store, record))
+        return true;
+    r->phase = IN_DROPPED;
+    return entry_failed(r, r->path, r->path_bytes);
+}
+
+static bool on_content(struct receiver *r, const struct cli_tree_record *record)
+{
+    bool hole = record->kind == CLI_TREE_HOLE;
+    if (r->phase == IN_DROPPED)
+        return true;
+    if (r->phase != IN_FILE)
+        return connection_failed(r, -LH_EPROTOCOL);
+    if (hole ? cli_tree_store_hole(&r->store, record->number)
+             : cli_tree_store_data(&r->store, record->rest, record->rest_bytes)) {
+        uint64_t bytes = hole ? record->number : record->rest_bytes;
+        r->moved_bytes += bytes;
+        if (hole)
+            cli_tree_report_spared(&r->report, bytes);
+        else
+            cli_tree_report_moved(&r->report, bytes);
+        return true;
+    }
+    r->phase = IN_DROPPED;
+    return entry_failed(r, r->path, r->path_bytes);
+}
+
+static bool on_file_end(struct receiver *r, const struct cli_tree_record *record)
+{
+    bool dropped = r->phase == IN_DROPPED;
+    if (r->phase != IN_FILE && !dropped)
+        return connection_failed(r, -LH_EPROTOCOL);
+    r->phase = BETWEEN;
+    if (dropped)
+        return true;
+    if (!cli_tree_store_end(&r->store, record->digest))
+        return entry_failed(r, r->path, r->path_bytes);
+    cli_tree_report_file(&r->report, r->path, r->path_bytes, r->moved_bytes);
+    return true;
+}
+
+/* The sender could not read it to its end, and has counted it. */
+static bool on_cancel(struct receiver *r)
+{
+    if (r->phase != IN_FILE && r->phase != IN_DROPPED)
+        return connection_failed(r, -LH_EPROTOCOL);
+    cli_tree_store_drop(&r->store, false);
+    r->phase = BETWEEN;
+    return true;
+}
+
+static bool on_end(struct receiver *r, const struct cli_tree_record *record)
+{
+    if (r->phase != BETWEEN)
+        return connection_failed(r, -LH_EPROTOCOL);
+    r->sender_failed = record->number;
+    r->phase = AT_END;
+    return true;
+}
+
+static bool on_record(struct receiver *r, const struct cli_tree_record *record)
+{
+    if ((r->phase == AT_ROOT && record->kind != CLI_TREE_ROOT) || r->phase == AT_END)
+        return connection_failed(r, -LH_EPROTOCOL);
+    switch ((int)record->kind) {
+    case CLI_TREE_ROOT:
+        return on_root(r, record);
+    case CLI_TREE_LISTED:
+        return r->pipe ? connection_failed(r, -LH_EPROTOCOL) : on_listed(r, record);
+    case CLI_TREE_FOLDER:
+    case CLI_TREE_LINK:
+        return r->pipe ? connection_failed(r, -LH_EPROTOCOL) : on_folder_or_link(r, record);
+    case CLI_TREE_FOLDER_END:
+    case CLI_TREE_HARD_LINK:
+        /* They would take the place of the open file's folder. */
+        return r->phase == BETWEEN && !r->pipe ? on_folder_or_link(r, record)
+                                               : connection_failed(r, -LH_EPROTOCOL);
+    case CLI_TREE_FILE:
+        return on_file(r, record);
+    case CLI_TREE_DATA:
+    case CLI_TREE_HOLE:
+        return on_content(r, record);
+    case CLI_TREE_FILE_END:
+        return on_file_end(r, record);
+    case CLI_TREE_CANCEL:
+        return on_cancel(r);
+    case CLI_TREE_IDLE:
+        return true;
+    case CLI_TREE_END:
+        return on_end(r, record);
+    default:
+        return connection_failed(r, -LH_EPROTOCOL);
+    }
+}
+
+/* ---- messages -------------------------------------------------------------------------------------- */
+
+static bool take_message(struct receiver *r, const uint8_t *data, size_t bytes)
+{
+    struct cli_tree_record record;
+    for (size_t at = 0; at < bytes;) { /* each record of the message */
+        int64_t used = cli_tree_decode(data + at, bytes - at, &record);
+        if (used < 0)
+            return connection_failed(r, -LH_EPROTOCOL);
+        if (!on_record(r, &record))
+            return false;
+        at += (size_t)used;
+    }
+    cli_tree_report_progress(&r->report);
+    return flush_answers(r);
+}
+
+/* Waits for the next message, and leaves it in the ring. A sender that reads a slow disk, or a pipe, gives a
+ * sign of life. */
+static int await_message(struct receiver *r, struct lh_result *result)
+{
+    lh_time since = cli_now();
+    int code = 0;
+    while (!code && !cli_block_ring_full(&r->ring))
+        code = cli_block_ring_post(&r->ring);
+    if (code && cli_block_ring_empty(&r->ring))
+        return code;
+    while ((code = cli_block_ring_wait(&r->ring, CLI_SLICE_NS, result)) == -LH_ETIMEDOUT) {
+        cli_tree_report_progress(&r->report);
+        if (cli_stopped())
+            return -LH_ECANCELED;
+        if (cli_now() - since > CLI_DISK_TIMEOUT_NS)
+            return -LH_ETIMEDOUT;
+    }
+    if (code)
+        return code;
+    return result->error == -LH_ETRUNCATED ? -LH_EPROTOCOL : result->error;
+}
+
+static bool receive(struct receiver *r)
+{
+    int code = cli_block_ring_open(&r->ring, r->connection);
+    if (!code && !cli_tree_packer_open(&r->answers, r->connection, CLI_TREE_RING_SHORT, &r->stop))
+        code = r->answers.code;
+    if (code)
+        return connection_failed(r, code);
+    r->answers.stall_ns = CLI_DISK_TIMEOUT_NS;
+    while (r->phase != AT_END) { /* each message of the stream */
+        struct lh_result result;
+        code = await_message(r, &result);
+        if (code)
+            return connection_failed(r, code);
+        if (!take_message(r, cli_block_ring_tail(&r->ring), (size_t)result.bytes))
+            return false;
+        cli_block_ring_release(&r->ring);
+    }
+    if (!cli_tree_store_sync(&r->store))
+        return end_by(r, CLI_EXIT_FAILED, "%s", r->store.reason);
+    r->status = r->report.failed || r->sender_failed ? CLI_EXIT_FAILED : CLI_EXIT_OK;
+    return true;
+}
+
+/* A peer that is lost does not receive it: no error. */
+static void send_verdict(struct receiver *r)
+{
+    const struct cli_tree_record verdict = {.kind = CLI_TREE_VERDICT,
+                                            .number = r->report.failed,
+                                            .rest = r->reason,
+                                            .rest_bytes = strlen(r->reason)};
+    r->answers.stall_ns = CLI_ABORT_TIMEOUT_NS;
+    if (r->answers.ring.memory && flush_decisions(r) && cli_tree_packer_add(&r->answers, &verdict))
+        cli_tree_packer_drain(&r->answers);
+}
+
+int cli_tree_receive(const struct cli_tree_options *options, struct lh_connection *connection)
+{
+    struct receiver *r = calloc(1, sizeof *r);
+    if (!r)
+        return cli_failed("no memory");
+    r->options = options;
+    r->connection = connection;
+    r->report = (struct cli_tree_report){.done = "received", .json = options->json};
+    r->store.root = r->store.file.file = r->store.list_at.folder = r->store.data_at.folder = -1;
+    r->store.options = options;
+    cli_tree_report_begin(&r->report, lh_peer_name(connection));
+    receive(r);
+    /* Unfinished files are settled before the peer may try again. */
+    int status = r->status;
+    char reason[sizeof r->reason];
+    memcpy(reason, r->reason, sizeof reason);
+    cli_tree_store_close(&r->store);
+    send_verdict(r);
+    r->report.sender_failed = r->sender_failed;
+    cli_tree_report_end(&r->report, reason, status, NULL, NULL);
+    if (r->store.attributes_lost)
+        cli_note("times or permissions of some files not preserved by the file system");
+    cli_tree_packer_close(&r->answers);
+    cli_block_ring_close(&r->ring);
+    free(r);
+    return status;
+}

@@ -1,0 +1,65 @@
+/*
+ * tree_report.h - what either side of a tree prints: faults, progress, a summary, or lines of JSON.
+ *
+ * Any thread may call.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_CLI_FILE_TREE_REPORT_H
+#define LH_CLI_FILE_TREE_REPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <longhaul/connection.h>
+
+#include "cli/terminal/terminal.h"
+
+/* Lines on entries that failed; of more, their number. The peer chooses how many there are. */
+#define CLI_TREE_FAULTS_SHOWN 1000u
+
+#define CLI_TREE_LABEL_MAX 40
+
+struct cli_tree_report {
+    const char *done; /* "sent", "received" */
+    bool json;
+    bool dry_run;
+    uint64_t files, skipped, folders, links, failed;
+    uint64_t total_bytes;   /* of the files that are to be sent, as far as it is known */
+    uint64_t bytes;         /* of those, sent or written */
+    uint64_t spared_bytes;  /* of those, holes and what was there before */
+    uint64_t refused;       /* of the failed: at the receiver, as it has reported */
+    uint64_t sender_failed; /* entries that failed at the sender: only their number is known here */
+    lh_time started_ns, printed_ns;
+    struct cli_progress progress;
+    char label[CLI_TREE_LABEL_MAX];
+};
+
+/* peer: its name, for JSON. The report must stay where it is. */
+void cli_tree_report_begin(struct cli_tree_report *report, const char *peer);
+/* A file was sent or written; a dry run names it. */
+void cli_tree_report_file(struct cli_tree_report *report, const char *path, size_t path_bytes,
+                          uint64_t bytes);
+void cli_tree_report_skip(struct cli_tree_report *report, const char *path, size_t path_bytes);
+/* An entry failed: a line, with the prefix (a folder as typed, or "") before its path. */
+void cli_tree_report_fault(struct cli_tree_report *report, const char *prefix, const char *path,
+                           size_t path_bytes, const char *reason);
+/* The same, as the receiver has reported it. */
+void cli_tree_report_refusal(struct cli_tree_report *report, const char *path, size_t path_bytes,
+                             const char *reason);
+/* Entries that failed at this side. */
+uint64_t cli_tree_report_own(struct cli_tree_report *report);
+uint64_t cli_tree_report_bytes(struct cli_tree_report *report);
+void cli_tree_report_expect(struct cli_tree_report *report, uint64_t bytes);
+void cli_tree_report_moved(struct cli_tree_report *report, uint64_t bytes);
+void cli_tree_report_spared(struct cli_tree_report *report, uint64_t bytes);
+/* Moves the bar, or prints a line of JSON each second. */
+void cli_tree_report_progress(struct cli_tree_report *report);
+
+/* The summary, after everything else. reason: what ended the transfer early, or "". connection: whose numbers
+ * a sender adds, or NULL. */
+void cli_tree_report_end(struct cli_tree_report *report, const char *reason, int status,
+                         struct lh_connection *connection, const struct lh_bottleneck_report *bottleneck);
+
+#endif

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cli/file/tree_sender.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <longhaul/connection.h>
+#include <longhaul/error.h>
+
+#include "cli/file/file_blocks.h"
+#include "cli/file/file_messages.h"
+#include "cli/file/tree_list.h"
+#include "cli/file/tree_message.h"
+#include "cli/file/tree_records.h"
+#include "cli/file/tree_report.h"
+#include "cli/file/tree_source.h"
+#include "cli/file/tree_walk.h"
+#include "cli/terminal/terminal.h"
+
+struct sender {
+    const struct cli_tree_sending *sending;
+    struct lh_connection *connection;
+    struct cli_tree_list list;
+    struct cli_tree_packer walk_packer, packer;
+    struct cli_block_ring answers;
+    struct cli_tree_source source;
+    struct cli_tree_report report;
+    struct cli_file_io begin_io;
+    _Atomic bool stop;     /* for the walker and the reader of files */
+    _Atomic bool sent;     /* END is out: the verdict comes next */
+    _Atomic bool hopeless; /* no verdict will come */
+    bool verdict;          /* it came; the rest belongs to the thread of answers until that has ended */
+    int answers_code;      /* what ended the answers */
+    int code;              /* what ended the files */
+    int input_error;       /* errno of standard input */
+    struct lh_bottleneck_report bottleneck;
+    char path[CLI_TREE_PATH_MAX + 1]; /* of an entry that the receiver refused */
+    char reason[CLI_TREE_TEXT_MAX + 64];
+};
+
+static void stop_all(struct sender *s)
+{
+    atomic_store(&s->stop, true);
+    cli_tree_list_stop(&s->list);
+}
+
+/* ---- answers --------------------------------------------------------------------------------------- */
+
+static void copy_text(const struct cli_tree_record *record, char out[CLI_TREE_TEXT_MAX + 1])
+{
+    memcpy(out, record->rest, record->rest_bytes);
+    out[record->rest_bytes] = 0;
+    cli_text_clean(out, record->rest_bytes);
+}
+
+/* A decision on the next file. */
+static bool decide(struct sender *s, const struct cli_tree_record *answer)
+{
+    char text[CLI_TREE_TEXT_MAX + 1];
+    uint64_t size_bytes;
+    if (!cli_tree_list_decide(&s->list, answer, s->path, &size_bytes))
+        return false;
+    if (answer->kind == CLI_TREE_REFUSED) {
+        copy_text(answer, text);
+        cli_tree_report_refusal(&s->report, s->path, strlen(s->path), text);
+    } else if (answer->kind == CLI_TREE_RESUME || answer->number == CLI_TREE_SEND) {
+        cli_tree_report_expect(&s->report, size_bytes);
+    }
+    return true;
+}
+
+static bool take_decisions(struct sender *s, const struct cli_tree_record *record)
+{
+    for (size_t i = 0; i < record->rest_bytes; i++) {
+        const struct cli_tree_record one = {.kind = CLI_TREE_DECISIONS, .number = (uint8_t)record->rest[i]};
+        if (one.number > CLI_TREE_SEND || !decide(s, &one))
+            return false;
+    }
+    return true;
+}
+
+/* False: it is none that a receiver sends here. */
+static bool take_answer(struct sender *s, const struct cli_tree_record *record)
+{
+    char text[CLI_TREE_TEXT_MAX + 1];
+    switch ((int)record->kind) {
+    case CLI_TREE_DECISIONS:
+        return take_decisions(s, record);
+    case CLI_TREE_RESUME:
+    case CLI_TREE_REFUSED:
+        return record->number % CLI_BLOCK_BYTES == 0 && decide(s, record);
+    case CLI_TREE_FAULT:
+        copy_text(record, text);
+        cli_tree_report_refusal(&s->report, record->path, record->path_bytes, text);
+        return true;
+    case CLI_TREE_VERDICT:
+        copy_text(record, text);
+        if (*text)
+            snprintf(s->reason, sizeof s->reason, "refused by the receiver: %s", text);
+        s->verdict = *text || (atomic_load(&s->sent) && record->number == s->report.refused);
+        return s->verdict;
+    default:
+        return false;
+    }
+}
+
+/* A receiver of an older release answers in its own format. */
+static int take_old_answer(struct sender *s, const uint8_t *data, size_t bytes)
+{
+    struct cli_file_message message;
+    if (cli_file_decode(data, bytes, &message) || !(message.flags & CLI_FILE_NO))
+        return -LH_EPROTOCOL;
+    cli_text_clean(message.text, strlen(message.text));
+    snprintf(s->reason, sizeof s->reason, "refused by the receiver: %.200s", message.text);
+    s->verdict = true;
+    return 0;
+}
+
+static int take_answers(struct sender *s, const uint8_t *data, size_t bytes)
+{
+    struct cli_tree_record record;
+    if (bytes >= CLI_FILE_HEADER && !memcmp(data, "LHFILE", 6))
+        return take_old_answer(s, data, bytes);
+    for (size_t at = 0; at < bytes;) { /* each record of the message */
+        int64_t used = cli_tree_decode(data + at, bytes - at, &record);
+        if (used < 0 || s->verdict || !take_answer(s, &record))
+            return -LH_EPROTOCOL;
+        at += (size_t)used;
+    }
+    return 0;
+}
+
+/* The next message of the receiver. */
+static int next_answer(struct sender *s)
+{
+    struct lh_result result;
+    lh_time since = cli_now();            /* or when all was sent: the receiver syncs then */
+    bool limited = s->sending->count > 0; /* who reads a pipe may take any time */
+    int code = 0;
+    while (!code && !cli_block_ring_full(&s->answers))
+        code = cli_block_ring_post(&s->answers);
+    /* Behind what has come there may be nothing to post for any more. */
+    if (code && cli_block_ring_empty(&s->answers))
+        return code;
+    while ((code = cli_block_ring_wait(&s->answers, CLI_SLICE_NS, &result)) == -LH_ETIMEDOUT) {
+        cli_tree_report_progress(&s->report);
+        if (cli_stopped() || atomic_load(&s->hopeless))
+            return -LH_ECANCELED;
+        since = limited && atomic_load(&s->sent) ? since : cli_now();
+        if (cli_now() - since > cli_disk_timeout(cli_tree_report_bytes(&s->report)))
+            return -LH_ETIMEDOUT;
+    }
+    if (!code)
+        code = result.error == -LH_ETRUNCATED ? -LH_EPROTOCOL : result.error;
+    if (!code)
+        code = take_answers(s, cli_block_ring_tail(&s->answers), (size_t)result.bytes);
+    if (!code)
+        cli_block_ring_release(&s->answers);
+    cli_tree_report_progress(&s->report);
+    return code;
+}
+
+static void *run_answers(void *argument)
+{
+    struct sender *s = argument;
+    while (!s->answers_code && !s->verdict)
+        s->answers_code = next_answer(s);
+    /* A good one comes when all was sent. */
+    if (!s->verdict || *s->reason)
+        stop_all(s);
+    return NULL;
+}
+
+/* ---- walker ---------------------------------------------------------------------------------------- */
+
+static void *run_walk(void *argument)
+{
+    struct sender *s = argument;
+    const struct cli_tree_walk walk = {.operands = s->sending->operands,
+                                       .count = s->sending->count,
+                                       .follow = s->sending->follow,
+                                       .list = &s->list,
+                                       .packer = &s->walk_packer,
+                                       .report = &s->report};
+    if (!cli_tree_walk(&walk))
+        stop_all(s);
+    return NULL;
+}
+
+/* ---- files ----------------------------------------------------------------------------------------- */
+
+static bool send_entry(struct sender *s, const struct cli_tree_entry *entry)
+{
+    s->packer.stall_ns = cli_disk_timeout(cli_tree_list_largest(&s->list));
+    struct cli_tree_record record = {.kind = entry->kind,
+                                     .attributes = entry->attributes,
+                                     .size_bytes = entry->size_bytes,
+                                     .path = entry->path,
+                                     .path_bytes = entry->path_bytes,
+                                     .rest = entry->rest,
+                                     .rest_bytes = entry->rest_bytes};
+    if (entry->kind == CLI_TREE_HARD_LINK) {
+        cli_output_lock();
+        s->report.links++;
+        cli_output_unlock();
+    }
+    if (entry->kind == CLI_TREE_LISTED && entry->state == CLI_TREE_SKIPPED)
+        cli_tree_report_skip(&s->report, entry->path, entry->path_bytes);
+    if (entry->kind == CLI_TREE_LISTED && entry->state == CLI_TREE_WANTED && s->sending->dry_run) {
+        cli_tree_report_file(&s->report, entry->path, entry->path_bytes, entry->size_bytes);
+        cli_tree_report_moved(&s->report, entry->size_bytes);
+    } else if (entry->kind == CLI_TREE_LISTED && entry->state == CLI_TREE_WANTED) {
+        return cli_tree_source_send(&s->source, &s->sending->operands[entry->operand], entry);
+    }
+    return entry->kind == CLI_TREE_LISTED || cli_tree_packer_add(&s->packer, &record);
+}
+
+/* Waits for the next entry; what is packed is sent before. The receiver may read what it has of a file before
+ * it decides. */
+static enum cli_tree_next next_entry(struct sender *s, struct cli_tree_entry **entry)
+{
+    lh_time since = cli_now(), asked = since;
+    enum cli_tree_next next = cli_tree_list_take(&s->list, 0, entry);
+    if (next == CLI_TREE_NONE_YET && !cli_tree_packer_flush(&s->packer))
+        return CLI_TREE_NO_MORE;
+    while (next == CLI_TREE_NONE_YET && !cli_stopped()) {
+        next = cli_tree_list_take(&s->list, CLI_SLICE_NS, entry);
+        if (next == CLI_TREE_NONE_YET && !cli_tree_packer_idle(&s->packer, &since))
+            return CLI_TREE_NO_MORE;
+        asked = cli_tree_list_awaits(&s->list) ? asked : cli_now();
+        if (next == CLI_TREE_NONE_YET &&
+            cli_now() - asked > cli_disk_timeout(cli_tree_list_largest(&s->list))) {
+            s->packer.code = -LH_ETIMEDOUT;
+            return CLI_TREE_NO_MORE;
+        }
+    }
+    return next;
+}
+
+static bool send_entries(struct sender *s)
+{
+    struct cli_tree_entry *entry = NULL;
+    enum cli_tree_next next;
+    bool going = true;
+    while (going && (next = next_entry(s, &entry)) == CLI_TREE_NEXT) {
+        going = send_entry(s, entry);
+        free(entry);
+    }
+    return going && !cli_stopped() && !atomic_load(&s->stop);
+}
+
+static bool send_pipe(struct sender *s)
+{
+    bool sent = cli_tree_source_pipe(&s->source, STDIN_FILENO, &s->input_error);
+    if (sent)
+        cli_tree_report_file(&s->report, "-", 1, cli_tree_report_bytes(&s->report));
+    return sent;
+}
+
+static bool send_end(struct sender *s)
+{
+    const struct cli_tree_record end = {.kind = CLI_TREE_END, .number = cli_tree_report_own(&s->report)};
+    if (!cli_tree_packer_add(&s->packer, &end))
+        return false;
+    /* Before it is out: the verdict may come at once. */
+    atomic_store(&s->sent, true);
+    if (!cli_tree_packer_drain(&s->packer))
+        return false;
+    if (lh_connection_bottleneck(s->connection, &s->bottleneck))
+        s->bottleneck.bottleneck = LH_BOTTLENECK_NONE;
+    return true;
+}
+
+/* ---- whole ----------------------------------------------------------------------------------------- */
+
+/* The kind of this transfer, and the first record of its stream. */
+static int begin(struct sender *s)
+{
+    const struct cli_file_message tree = {.kind = CLI_FILE_TREE};
+    const struct cli_tree_record root = {
+        .kind = CLI_TREE_ROOT,
+        .flags = (s->sending->count ? 0 : CLI_TREE_PIPE) | (s->sending->dry_run ? CLI_TREE_DRY_RUN : 0),
+        .number = CLI_TREE_VERSION,
+        .path = s->sending->folder,
+        .path_bytes = strlen(s->sending->folder),
+    };
+    int code = cli_tree_list_open(&s->list);
+    if (!code)
+        code = cli_block_ring_open_short(&s->answers, s->connection, CLI_TREE_RING_SHORT);
+    if (!code && !cli_tree_packer_open(&s->walk_packer, s->connection, CLI_TREE_RING_SHORT, &s->stop))
+        code = s->walk_packer.code;
+    if (!code && !cli_tree_packer_open(&s->packer, s->connection, 0, &s->stop))
+        code = s->packer.code;
+    if (!code)
+        code = cli_tree_source_open(&s->source, &s->packer, &s->report, s->sending->follow);
+    if (!code)
+        code = cli_file_send(s->connection, &s->begin_io, &tree);
+    if (!code && (!cli_tree_packer_add(&s->packer, &root) || !cli_tree_packer_flush(&s->packer)))
+        code = s->packer.code;
+    return code;
+}
+
+/* What both threads do while this one sends the files. */
+static bool run(struct sender *s)
+{
+    pthread_t walk, answers;
+    bool walks = s->sending->count > 0, sent;
+    if (pthread_create(&answers, NULL, run_answers, s))
+        return false;
+    if (walks && pthread_create(&walk, NULL, run_walk, s)) {
+        walks = false;
+        stop_all(s);
+    }
+    sent = (s->sending->count ? send_entries(s) : send_pipe(s)) && send_end(s);
+    if (!sent)
+        stop_all(s);
+    if (walks)
+        pthread_join(walk, NULL);
+    s->code = s->walk_packer.code ? s->walk_packer.code : s->packer.code;
+    /* A connection that has ended ends the answers, after those that came before. */
+    if (!sent && !lh_connection_error(s->connection))
+        atomic_store(&s->hopeless, true);
+    pthread_join(answers, NULL);
+    return sent;
+}
+
+static int status_of(struct sender *s)
+{
+    int code = s->code && s->code != -LH_ECANCELED ? s->code : s->answers_code;
+    if (cli_stopped()) {
+        snprintf(s->reason, sizeof s->reason, "interrupted (the same command continues)");
+        return cli_stopped();
+    }
+    if (s->input_error)
+        snprintf(s->reason, sizeof s->reason, "standard input: %s", strerror(s->input_error));
+    if (s->verdict && !*s->reason)
+        return s->report.failed ? CLI_EXIT_FAILED : CLI_EXIT_OK;
+    if (*s->reason)
+        return CLI_EXIT_FAILED;
+    bool wrong = code == -LH_EPROTOCOL || code == -LH_EVERSION || code == -LH_ENOMEM;
+    snprintf(s->reason, sizeof s->reason, "%s%s",
+             code ? cli_file_strerror(s->connection, code, "receiver") : "no memory or no thread",
+             code && !wrong ? " (the same command continues)" : "");
+    return code && !wrong ? CLI_EXIT_LOST : CLI_EXIT_FAILED;
+}
+
+static void clean_up(struct sender *s)
+{
+    cli_tree_packer_close(&s->packer);
+    cli_tree_packer_close(&s->walk_packer);
+    cli_block_ring_close(&s->answers);
+    cli_tree_source_close(&s->source);
+    cli_tree_list_close(&s->list);
+    cli_file_io_end(&s->begin_io);
+}
+
+int cli_tree_send(const struct cli_tree_sending *sending, struct lh_connection *connection)
+{
+    struct sender *s = calloc(1, sizeof *s);
+    if (!s)
+        return cli_failed("no memory");
+    s->sending = sending;
+    s->connection = connection;
+    s->report =
+        (struct cli_tree_report){.done = "sent", .json = sending->json, .dry_run = sending->dry_run};
+    cli_tree_report_begin(&s->report, lh_peer_name(connection));
+    s->code = begin(s);
+    bool sent = !s->code && run(s);
+    int status = status_of(s);
+    cli_tree_report_end(&s->report, s->reason, status, connection, sent ? &s->bottleneck : NULL);
+    clean_up(s);
+    free(s);
+    return status;
+}

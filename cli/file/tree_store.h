@@ -1,0 +1,97 @@
+/*
+ * tree_store.h - the output folder of a tree: files, folders and links as the stream brings them, and nothing
+ * outside of it.
+ *
+ * A file has no name (O_TMPFILE; where a file system lacks that, a short one of its own) until it is complete
+ * and its digest is right. A large one is a file_partial.h, so that a later transfer goes on in the middle.
+ * Paths come from the decoder (tree_records.h), so they are relative and plain; links on them are not
+ * followed.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#ifndef LH_CLI_FILE_TREE_STORE_H
+#define LH_CLI_FILE_TREE_STORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "cli/file/file_blocks.h"
+#include "cli/file/file_names.h"
+#include "cli/file/file_partial.h"
+#include "cli/file/tree_beneath.h"
+#include "cli/file/tree_records.h"
+
+/* From that size on an interrupted file is continued. */
+#define CLI_TREE_LARGE_BYTES ((uint64_t)64 << 20)
+
+struct cli_tree_options {
+    int folder;    /* where all goes, open; -1: to `pipe` */
+    int pipe;      /* standard output, for a stream of CLI_TREE_PIPE; else -1 */
+    bool force;    /* may replace files */
+    bool dotfiles; /* takes names in the output folder that begin with a dot */
+    mode_t umask;  /* what files may not permit */
+    bool json;     /* a line for each event, on stdout */
+};
+
+#define CLI_TREE_TEMPORARY_MAX 48
+
+/* A file being written. */
+struct cli_tree_file {
+    int file;             /* -1: of the partial, or none */
+    bool partial_open;    /* it is a large one */
+    bool temporary_named; /* it has the temporary name below */
+    bool to_pipe;         /* it is standard output */
+    bool sparse;          /* digest of data and holes, not of all bytes */
+    int parent;           /* of the cache data_at */
+    uint64_t size_bytes;  /* as announced; UINT64_MAX: not known */
+    uint64_t position;
+    struct cli_file_attributes attributes;
+    struct cli_partial partial;
+    char temporary[CLI_TREE_TEMPORARY_MAX];
+};
+
+struct cli_tree_store {
+    const struct cli_tree_options *options;
+    int root;     /* the options' folder, or one below it */
+    bool dry_run; /* decides, and writes nothing */
+    struct cli_beneath list_at, data_at;
+    struct cli_tree_file file;
+    struct cli_digest digest;
+    uint8_t *block;              /* for unfinished files of earlier transfers; or NULL */
+    bool fatal;                  /* after false: nothing else can be written either */
+    bool attributes_lost;        /* some time was not preserved */
+    char reason[CLI_REASON_MAX]; /* after false: why, in words that go to both sides */
+};
+
+/* All return false with the reason, unless they say something else. */
+
+/* Takes what ROOT says: the folder of that path, created unless it is a dry run. The options must stay. */
+bool cli_tree_store_open(struct cli_tree_store *store, const struct cli_tree_options *options,
+                         const struct cli_tree_record *root);
+void cli_tree_store_close(struct cli_tree_store *store);
+
+/* An answer to LISTED: CLI_TREE_DECISIONS with one decision in number, CLI_TREE_RESUME or CLI_TREE_REFUSED.
+ * The reason of the latter is the store's. */
+void cli_tree_store_decide(struct cli_tree_store *store, const struct cli_tree_record *listed,
+                           struct cli_tree_record *answer);
+
+bool cli_tree_store_folder(struct cli_tree_store *store, const struct cli_tree_record *record);
+bool cli_tree_store_folder_end(struct cli_tree_store *store, const struct cli_tree_record *record);
+bool cli_tree_store_link(struct cli_tree_store *store, const struct cli_tree_record *record);
+bool cli_tree_store_hard_link(struct cli_tree_store *store, const struct cli_tree_record *record);
+
+/* A file: begun, written in order, ended or dropped. Between them no other is begun. After false it is
+ * dropped. */
+bool cli_tree_store_begin(struct cli_tree_store *store, const struct cli_tree_record *record);
+bool cli_tree_store_data(struct cli_tree_store *store, const void *data, size_t bytes);
+bool cli_tree_store_hole(struct cli_tree_store *store, uint64_t bytes);
+/* It gets its name, unless its digest or size is another. */
+bool cli_tree_store_end(struct cli_tree_store *store, const uint8_t digest[CLI_DIGEST_BYTES]);
+/* keep: of a large one stays what was written. */
+void cli_tree_store_drop(struct cli_tree_store *store, bool keep);
+
+/* All that was written is on disk. */
+bool cli_tree_store_sync(struct cli_tree_store *store);
+
+#endif

@@ -1,0 +1,520 @@
+/*
+ * test_cli_hostile_tree.c - longhaul recv and longhaul send against peers that speak the stream of trees, and
+ * speak it wrongly.
+ *
+ * The command runs as a process of its own ($LONGHAUL); this test is the peer. Beside the receiver's folder
+ * lies another that must stay empty.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
+#include "cli/file/tree_records.h"
+
+#include <longhaul/connection.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/file/file_messages.h"
+
+#define PATIENCE (20 * LH_NS_PER_S)
+#define BYTES    65536u
+
+static char folder[] = "/tmp/test_cli_hostile_tree.XXXXXX";
+static char where[64];
+static pid_t receiver;
+
+/* ---- the command as a process ------------------------------------------------------------------------ */
+
+static char *command(void)
+{
+    char *path = getenv("LONGHAUL");
+    return path ? path : (char *)"build/longhaul";
+}
+
+/* Starts it in the folder, with that stream of it in a pipe. */
+static pid_t start(char *const arguments[], int stream, int *from)
+{
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    pid_t process = fork();
+    if (!process) {
+        dup2(ends[1], stream);
+        if (chdir(folder))
+            _exit(126);
+        execv(arguments[0], arguments);
+        _exit(127);
+    }
+    close(ends[1]);
+    *from = ends[0];
+    return process;
+}
+
+static int run(const char *line)
+{
+    char text[256];
+    snprintf(text, sizeof text, "cd %s && %s", folder, line);
+    return system(text);
+}
+
+static int start_receiver(void **state)
+{
+    char line[128] = "", inbox[64];
+    int out;
+    char *arguments[] = {command(),
+                         (char *)"recv",
+                         (char *)"--keep",
+                         (char *)"--jobs",
+                         (char *)"1",
+                         (char *)"--listen",
+                         (char *)"[::1]:0",
+                         (char *)"--force",
+                         (char *)"-o",
+                         inbox,
+                         NULL};
+    (void)state;
+    if (!mkdtemp(folder) || run("mkdir -p in elsewhere/inside tree && echo content >tree/file"))
+        return -1;
+    snprintf(inbox, sizeof inbox, "%s/in", folder);
+    receiver = start(arguments, STDOUT_FILENO, &out);
+    return read(out, line, sizeof line - 1) > 0 && sscanf(line, "listening on %60s", where) == 1 ? 0 : -1;
+}
+
+static int stop_receiver(void **state)
+{
+    int status;
+    (void)state;
+    kill(receiver, SIGTERM);
+    waitpid(receiver, &status, 0);
+    char line[64];
+    snprintf(line, sizeof line, "rm -rf %s", folder);
+    return system(line) || !WIFEXITED(status) || WEXITSTATUS(status) != 143;
+}
+
+/* ---- a peer by hand ---------------------------------------------------------------------------------- */
+
+static uint8_t sent[BYTES], received[BYTES];
+static size_t used;
+static uint8_t begin_bytes[CLI_FILE_MESSAGE_MAX];
+
+static void add(struct cli_tree_record record)
+{
+    record.attributes.known = true;
+    record.attributes.mode = 0644;
+    size_t bytes = cli_tree_encode(&record, sent + used, sizeof sent - used);
+    assert_int_not_equal(bytes, 0);
+    used += bytes;
+}
+
+static void add_path(enum cli_tree_kind kind, const char *path, const char *rest, uint64_t size)
+{
+    add((struct cli_tree_record){.kind = kind,
+                                 .path = path,
+                                 .path_bytes = strlen(path),
+                                 .rest = rest,
+                                 .rest_bytes = strlen(rest),
+                                 .size_bytes = size});
+}
+
+static void add_number(enum cli_tree_kind kind, uint64_t number)
+{
+    add((struct cli_tree_record){.kind = kind, .number = number});
+}
+
+static void add_data(const char *text)
+{
+    add((struct cli_tree_record){.kind = CLI_TREE_DATA, .rest = text, .rest_bytes = strlen(text)});
+}
+
+/* A whole file of that text. */
+static void add_file(const char *path, const char *text)
+{
+    struct cli_tree_record end = {.kind = CLI_TREE_FILE_END};
+    cli_digest_of(text, strlen(text), end.digest);
+    add_path(CLI_TREE_FILE, path, "", strlen(text));
+    add_data(text);
+    add(end);
+}
+
+static void add_root(void)
+{
+    used = 0;
+    add_number(CLI_TREE_ROOT, CLI_TREE_VERSION);
+}
+
+/* What was sent last stays until the connection is left. */
+static struct lh_request *requests[2];
+
+static struct lh_connection *connect_peer(void)
+{
+    struct lh_connection *connection;
+    struct lh_attr attr;
+    const struct cli_file_message tree = {.kind = CLI_FILE_TREE};
+    lh_attr_init(&attr);
+    int code = lh_connect(where, &attr, 3 * PATIENCE, &connection);
+    if (code)
+        fail_msg("connecting to %s: %s", where, lh_last_error());
+    size_t bytes = cli_file_encode(&tree, begin_bytes);
+    assert_int_equal(lh_send(connection, begin_bytes, bytes, NULL, &requests[0]), 0);
+    return connection;
+}
+
+static void leave(struct lh_connection *connection)
+{
+    lh_close(connection);
+    for (unsigned i = 0; i < 2; i++) {
+        lh_request_free(requests[i]);
+        requests[i] = NULL;
+    }
+}
+
+static void send_all(struct lh_connection *connection)
+{
+    assert_int_equal(lh_send(connection, sent, used, NULL, &requests[1]), 0);
+}
+
+/* The next message of the peer; 0: none came. */
+static size_t hear(struct lh_connection *connection)
+{
+    struct lh_request *request;
+    struct lh_result result;
+    if (lh_recv(connection, received, sizeof received, NULL, &request))
+        return 0;
+    int code = lh_wait(request, PATIENCE, &result);
+    lh_request_free(request);
+    return code || result.error ? 0 : (size_t)result.bytes;
+}
+
+/* Sends the records of `sent`, and looks for the verdict: why it ended ("": to its end), and how many entries
+ * failed. */
+static uint64_t verdict_on_sent(char reason[CLI_TREE_TEXT_MAX + 1])
+{
+    struct cli_tree_record record = {.kind = CLI_TREE_IDLE};
+    struct lh_connection *connection = connect_peer();
+    send_all(connection);
+    while (record.kind != CLI_TREE_VERDICT) {
+        size_t bytes = hear(connection), at = 0;
+        if (!bytes)
+            fail_msg("no verdict");
+        while (at < bytes) {
+            int64_t length = cli_tree_decode(received + at, bytes - at, &record);
+            assert_true(length > 0);
+            at += (size_t)length;
+        }
+    }
+    memcpy(reason, record.rest, record.rest_bytes);
+    reason[record.rest_bytes] = 0;
+    uint64_t failed = record.number;
+    leave(connection);
+    assert_int_equal(run("test -z \"$(find elsewhere -mindepth 1 ! -name inside)\""), 0);
+    return failed;
+}
+
+static void expect_end(const char *about, const char *expected)
+{
+    char reason[CLI_TREE_TEXT_MAX + 1];
+    verdict_on_sent(reason);
+    if (!strstr(reason, expected))
+        fail_msg("%s: the receiver said \"%s\"", about, reason);
+    assert_int_equal(run("rm -rf in/* in/.[!.]*"), 0);
+}
+
+/* ---- at longhaul recv -------------------------------------------------------------------------------- */
+
+static void right_streams_go_through(void **state)
+{
+    char reason[CLI_TREE_TEXT_MAX + 1];
+    (void)state;
+    add_root();
+    add_path(CLI_TREE_FOLDER, "d", "", 0);
+    add_file("d/f", "hello");
+    add_path(CLI_TREE_HARD_LINK, "h", "d/f", 5);
+    add_path(CLI_TREE_FOLDER_END, "d", "", 0);
+    add_number(CLI_TREE_END, 0);
+    assert_int_equal(verdict_on_sent(reason), 0);
+    assert_string_equal(reason, "");
+    assert_int_equal(run("test \"$(cat in/d/f in/h)\" = hellohello && rm -r in/*"), 0);
+}
+
+static void paths_that_lead_out_end_it(void **state)
+{
+    static const char *const paths[] = {"..",  "../elsewhere/f", "/tmp/f", "d/../../elsewhere/f", "",
+                                        "d//f"};
+    (void)state;
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        add_root();
+        add_file(paths[i], "hello");
+        expect_end(paths[i], "violated the file protocol");
+    }
+    add_root();
+    add((struct cli_tree_record){.kind = CLI_TREE_LISTED, .path = "a\0b", .path_bytes = 3});
+    expect_end("a zero in a path", "violated the file protocol");
+    used = 0;
+    add((struct cli_tree_record){
+        .kind = CLI_TREE_ROOT, .number = CLI_TREE_VERSION, .path = "../elsewhere", .path_bytes = 12});
+    expect_end("a folder outside", "violated the file protocol");
+}
+
+/* The link is made; what lies behind it is refused, one by one. */
+static void a_link_out_is_not_followed(void **state)
+{
+    char reason[CLI_TREE_TEXT_MAX + 1];
+    (void)state;
+    add_root();
+    add_path(CLI_TREE_LINK, "l", "../elsewhere", 0);
+    add_file("l/f", "hello");
+    add_file("l/inside/f", "hello");
+    add_path(CLI_TREE_FOLDER, "l/inside/d", "", 0);
+    add_path(CLI_TREE_FOLDER, "l/d", "", 0);
+    add_path(CLI_TREE_LINK, "l/l", "x", 0);
+    add_file("g", "hello");
+    add_path(CLI_TREE_HARD_LINK, "l/h", "g", 5);
+    add_path(CLI_TREE_FOLDER_END, "l", "", 0);
+    add_number(CLI_TREE_END, 0);
+    assert_int_equal(verdict_on_sent(reason), 7);
+    assert_string_equal(reason, "");
+    assert_int_equal(run("test \"$(cat in/g)\" = hello && test \"$(ls in | wc -l)\" -eq 2 && rm -r in/*"),
+                     0);
+    add((struct cli_tree_record){.kind = CLI_TREE_IDLE});
+    assert_int_equal(run("ln -s ../elsewhere in/l"), 0);
+    used = 0;
+    add((struct cli_tree_record){
+        .kind = CLI_TREE_ROOT, .number = CLI_TREE_VERSION, .path = "l/d", .path_bytes = 3});
+    expect_end("a link on the path of the folder", "the folder cannot be opened");
+}
+
+static void records_out_of_order_end_it(void **state)
+{
+    static const enum cli_tree_kind kinds[] = {CLI_TREE_HOLE, CLI_TREE_FILE_END, CLI_TREE_CANCEL,
+                                               CLI_TREE_ROOT, CLI_TREE_RESUME};
+    (void)state;
+    used = 0;
+    add_number(CLI_TREE_END, 0);
+    expect_end("no root", "violated");
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        add_root();
+        add_number(kinds[i], 5);
+        expect_end("between files", "violated");
+    }
+    add_root();
+    add_path(CLI_TREE_FILE, "f", "", 5);
+    add_path(CLI_TREE_FILE, "g", "", 5);
+    expect_end("a file in a file", "violated");
+    add_root();
+    add_path(CLI_TREE_FILE, "f", "", 5);
+    add_number(CLI_TREE_END, 0);
+    expect_end("the end in a file", "violated");
+    add_root();
+    add_number(CLI_TREE_END, 0);
+    add((struct cli_tree_record){.kind = CLI_TREE_IDLE});
+    expect_end("more after the end", "violated");
+    used = 0;
+    add_number(CLI_TREE_ROOT, CLI_TREE_VERSION + 1);
+    expect_end("another version", "version 1 of the tree protocol required");
+    memset(sent, 0xA5, 1000);
+    used = 1000;
+    expect_end("noise", "violated");
+}
+
+/* Each of these is a fault of the file; the next one arrives. */
+static void wrong_files_are_left_out(void **state)
+{
+    char reason[CLI_TREE_TEXT_MAX + 1];
+    (void)state;
+    add_root();
+    add_path(CLI_TREE_FILE, "long", "", 3);
+    add_data("more than three");
+    add_data("and more");
+    add((struct cli_tree_record){.kind = CLI_TREE_FILE_END});
+    add_path(CLI_TREE_FILE, "short", "", 30);
+    add_data("less");
+    add((struct cli_tree_record){.kind = CLI_TREE_FILE_END});
+    add_path(CLI_TREE_FILE, "hole", "", 30);
+    add_number(CLI_TREE_HOLE, UINT64_MAX);
+    add((struct cli_tree_record){.kind = CLI_TREE_FILE_END});
+    add_path(CLI_TREE_FILE, "huge", "", INT64_MAX);
+    add((struct cli_tree_record){.kind = CLI_TREE_CANCEL});
+    add_path(CLI_TREE_FILE, ".x.longhaul-partial", "", 1);
+    add((struct cli_tree_record){.kind = CLI_TREE_CANCEL});
+    add_file("right", "hello");
+    add_number(CLI_TREE_END, 0);
+    verdict_on_sent(reason);
+    if (!strstr(reason, "No space left") && *reason)
+        fail_msg("the receiver said \"%s\"", reason);
+    assert_int_equal(
+        run("for f in long short hole huge .x.longhaul-partial; do test ! -e in/$f || exit 1; done"), 0);
+    assert_int_equal(run("rm -rf in/* in/.[!.]*"), 0);
+}
+
+static void leaving_in_a_file_leaves_nothing(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        struct lh_connection *connection = connect_peer();
+        add_root();
+        add_path(CLI_TREE_FILE, "f", "", 5);
+        if (i)
+            add_data("he");
+        send_all(connection);
+        lh_wait(requests[1], PATIENCE, NULL);
+        leave(connection);
+    }
+    right_streams_go_through(NULL); /* the receiver is done with us when it serves the next one */
+    assert_int_equal(run("test -z \"$(ls -A in)\""), 0);
+}
+
+/* ---- at longhaul send -------------------------------------------------------------------------------- */
+
+/* Whether a record of that kind is in the message that was received. */
+static bool has(enum cli_tree_kind kind, size_t bytes)
+{
+    struct cli_tree_record record;
+    assert_int_not_equal(bytes, 0);
+    for (size_t at = 0; at < bytes;) {
+        int64_t length = cli_tree_decode(received + at, bytes - at, &record);
+        assert_true(length > 0);
+        if (record.kind == kind)
+            return true;
+        at += (size_t)length;
+    }
+    return false;
+}
+
+/* Starts longhaul send towards a listener of ours, and takes what it sends until it waits for a decision. */
+static struct lh_connection *take_sender(pid_t *sender, int *errors)
+{
+    struct lh_listener *listener;
+    struct lh_connection *connection;
+    struct lh_attr attr;
+    char port[32];
+    char *arguments[] = {command(), (char *)"send", (char *)"tree", port, NULL};
+    lh_attr_init(&attr);
+    assert_int_equal(lh_listen("[::1]:0", &attr, &listener), 0);
+    snprintf(port, sizeof port, "[::1]:%u", lh_listener_port(listener));
+    *sender = start(arguments, STDERR_FILENO, errors);
+    assert_int_equal(lh_accept(listener, PATIENCE, &connection), 0);
+    lh_listener_close(listener);
+    assert_int_equal(hear(connection), CLI_FILE_HEADER);
+    while (!has(CLI_TREE_LISTED, hear(connection)))
+        continue;
+    return connection;
+}
+
+/* It ends with that status, and what it says is clean. */
+static void expect_status(pid_t sender, int errors, int expected, const char *about)
+{
+    char text[2048] = "";
+    size_t bytes = 0;
+    ssize_t got;
+    int status;
+    while ((got = read(errors, text + bytes, sizeof text - 1 - bytes)) > 0)
+        bytes += (size_t)got;
+    close(errors);
+    assert_int_equal(waitpid(sender, &status, 0), sender);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != expected)
+        fail_msg("%s: longhaul send ended with status %x: %s", about, (unsigned)status, text);
+    if (strchr(text, '\033'))
+        fail_msg("%s: a control character in %s", about, text);
+}
+
+/* Sends the answers of `sent` to a sender that waits for one decision. */
+static void expect_after_answers(int expected, const char *about)
+{
+    pid_t sender;
+    int errors;
+    struct lh_connection *connection = take_sender(&sender, &errors);
+    send_all(connection);
+    lh_wait(requests[1], PATIENCE, NULL);
+    if (expected == 3)
+        leave(connection);
+    expect_status(sender, errors, expected, about);
+    if (expected != 3)
+        leave(connection);
+}
+
+static void wrong_answers_end_the_sender(void **state)
+{
+    (void)state;
+    used = 0;
+    add((struct cli_tree_record){.kind = CLI_TREE_DECISIONS, .rest = "\1\1\1", .rest_bytes = 3});
+    expect_after_answers(1, "three decisions on one file");
+    used = 0;
+    add((struct cli_tree_record){.kind = CLI_TREE_DECISIONS, .rest = "\2", .rest_bytes = 1});
+    expect_after_answers(1, "an unknown decision");
+    used = 0;
+    add((struct cli_tree_record){.kind = CLI_TREE_RESUME, .number = 7});
+    expect_after_answers(1, "an offset in a block");
+    used = 0;
+    add((struct cli_tree_record){.kind = CLI_TREE_VERDICT});
+    expect_after_answers(1, "a good verdict before the end");
+    used = 0;
+    add((struct cli_tree_record){.kind = CLI_TREE_VERDICT, .rest = "\033[2Jno", .rest_bytes = 6});
+    expect_after_answers(1, "a bad verdict");
+    used = 0;
+    add((struct cli_tree_record){
+        .kind = CLI_TREE_FAULT, .path = "\033x", .path_bytes = 2, .rest = "\033[2J", .rest_bytes = 4});
+    add_number(CLI_TREE_END, 0);
+    expect_after_answers(1, "a record of senders");
+    memset(sent, 0x5A, 100);
+    used = 100;
+    expect_after_answers(1, "noise");
+}
+
+/* It skips the file, and says at the end that so many entries failed. */
+static void expect_after_verdict(uint64_t failed, int expected, const char *about)
+{
+    pid_t sender;
+    int errors;
+    struct lh_connection *connection = take_sender(&sender, &errors);
+    used = 0;
+    add((struct cli_tree_record){.kind = CLI_TREE_DECISIONS, .rest = "", .rest_bytes = 1});
+    send_all(connection);
+    while (!has(CLI_TREE_END, hear(connection)))
+        continue;
+    lh_request_free(requests[1]);
+    used = 0;
+    add_number(CLI_TREE_VERDICT, failed);
+    send_all(connection);
+    lh_wait(requests[1], PATIENCE, NULL);
+    expect_status(sender, errors, expected, about);
+    leave(connection);
+}
+
+static void a_verdict_counts_what_was_reported(void **state)
+{
+    (void)state;
+    expect_after_verdict(0, 0, "nothing failed");
+    expect_after_verdict(1, 1, "an entry failed, and no word on it");
+}
+
+/* An offset beyond the file is the start of another: it is sent from its beginning. */
+static void a_lost_receiver_is_3(void **state)
+{
+    (void)state;
+    used = 0;
+    add((struct cli_tree_record){.kind = CLI_TREE_RESUME, .number = CLI_BLOCK_BYTES});
+    expect_after_answers(3, "closed in the middle");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(right_streams_go_through),   cmocka_unit_test(paths_that_lead_out_end_it),
+        cmocka_unit_test(a_link_out_is_not_followed), cmocka_unit_test(records_out_of_order_end_it),
+        cmocka_unit_test(wrong_files_are_left_out),   cmocka_unit_test(leaving_in_a_file_leaves_nothing),
+        cmocka_unit_test(right_streams_go_through),   cmocka_unit_test(wrong_answers_end_the_sender),
+        cmocka_unit_test(a_lost_receiver_is_3),       cmocka_unit_test(a_verdict_counts_what_was_reported),
+    };
+    return cmocka_run_group_tests(tests, start_receiver, stop_receiver);
+}

@@ -194,7 +194,7 @@ done
 recorded() {
     rm -f "$work/packets"
     export LH_TEST_RECORD=$work/packets
-    preload record_udp
+    preload record_sent
     start_recv recv "$work/out" "$@"
     send "$work/named-$secret" "$where" "$@"
     preload_end

@@ -193,8 +193,9 @@ static int shake_hands(struct group_rank *rank, struct joining *joining)
     uint8_t body[GROUP_CHALLENGE_BYTES];
     struct group_challenge challenge;
     int error = secure(rank, joining);
-    if (!error)
-        error = send_hello(rank, joining);
+    if (error)
+        return error;
+    error = send_hello(rank, joining);
     if (!error && joining->answered)
         error = prove(rank, joining);
     /* Rank 0 may have closed, and its reason may be here. */

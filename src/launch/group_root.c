@@ -96,6 +96,12 @@ static int read_small(struct group_member *member, enum group_frame_type type)
     return 1;
 }
 
+static int too_early(const struct group_member *member)
+{
+    return lh_fail(LH_EHANDSHAKE, "%s: data of rank %u before its turn (is it of this release?)",
+                   member->name, member->claim.rank);
+}
+
 /* ---- handshake --------------------------------------------------------------------------------------- */
 
 static int check_hello(const struct group_hello *hello, const struct group_terms *terms)
@@ -185,7 +191,8 @@ int group_member_step(struct group_member *member, const struct group_terms *ter
             "rank %u has another secret than rank 0 (set LONGHAUL_SECRET to the same text for all "
             "ranks)",
             member->claim.rank);
-    return 1;
+    /* What came in the same record, no socket would tell. */
+    return channel_has_unread(&member->channel) ? too_early(member) : 1;
 }
 
 /* Sends WELCOME. -LH_EPEER. */
@@ -212,12 +219,6 @@ static int check_part(const struct group_member *member, uint32_t round, size_t 
         return lh_fail(LH_EINVAL, "exchange: rank %u gives %u bytes, rank 0 gives %zu", member->claim.rank,
                        header.body_bytes - GROUP_ROUND_BYTES, bytes);
     return 0;
-}
-
-static int too_early(const struct group_member *member)
-{
-    return lh_fail(LH_EHANDSHAKE, "%s: data of rank %u before its turn (is it of this release?)",
-                   member->name, member->claim.rank);
 }
 
 int group_member_read_part(struct group_member *member, uint32_t round, uint8_t *part, size_t bytes)

@@ -258,6 +258,28 @@ static void strangers_keep_nobody_out(void **state)
         expect(&ranks[r], 0, "");
 }
 
+/* Rank 0 had no place for a rank whose first message had not come: it closes without a word. */
+static void a_rank_returns(void **state)
+{
+    (void)state;
+    int listener;
+    uint16_t port;
+    prepare(2, PATIENCE_NS);
+    assert_int_equal(tcp_listen(ranks[0].settings.where, &listener, &port), 0);
+    start(&ranks[1]);
+    assert_int_equal(tcp_wait(listener, false, tcp_deadline(PATIENCE_NS)), 0);
+    int fd = accept(listener, NULL, NULL);
+    assert_true(fd >= 0);
+    shutdown(fd, SHUT_WR); /* no reset: the rank reads the end */
+    close(listener);
+    start(&ranks[0]);
+    for (uint32_t r = 0; r < 2; r++)
+        join(&ranks[r]);
+    close(fd);
+    for (uint32_t r = 0; r < 2; r++)
+        expect(&ranks[r], 0, "");
+}
+
 /* ---- a rank by hand ---------------------------------------------------------------------------------- */
 
 static struct channel connect_by_hand(void)
@@ -364,6 +386,7 @@ int main(void)
         cmocka_unit_test(all_meet),
         cmocka_unit_test(keys_that_differ),
         cmocka_unit_test(strangers_keep_nobody_out),
+        cmocka_unit_test(a_rank_returns),
         cmocka_unit_test(a_proven_rank_stays),
         cmocka_unit_test(a_part_and_more),
     };

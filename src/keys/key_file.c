@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "keys/key_file.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/crypto.h>
@@ -8,8 +9,11 @@
 #include <openssl/hmac.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <longhaul/connection.h>
 
 #include "base/error.h"
 
@@ -20,7 +24,7 @@
 #define MODE_OTHERS   077
 #define SALT          "longhaul key 1"
 #define TEXT_SALT     "longhaul text 1"
-#define MAKE_ONE      "make one: (umask 077; openssl rand -hex 32 >FILE)"
+#define MAKE_ONE      "make one: longhaul key new FILE"
 
 /* ---- text -------------------------------------------------------------------------------------------- */
 
@@ -219,4 +223,53 @@ int key_group_read(const char *file, struct key_group *group)
         error = derive_group(SALT, key, KEY_BYTES, group);
     OPENSSL_cleanse(key, sizeof key);
     return error;
+}
+
+/* ---- new keys ---------------------------------------------------------------------------------------- */
+
+static bool write_key(int fd)
+{
+    uint8_t key[KEY_BYTES];
+    char text[HEX_DIGITS + 2];
+    bool random = getrandom(key, sizeof key, 0) == sizeof key;
+    for (size_t i = 0; i < sizeof key; i++)
+        snprintf(text + 2 * i, 3, "%02x", key[i]);
+    text[HEX_DIGITS] = '\n';
+    bool written = random && write(fd, text, HEX_DIGITS + 1) == (ssize_t)(HEX_DIGITS + 1) && !fsync(fd);
+    OPENSSL_cleanse(key, sizeof key);
+    OPENSSL_cleanse(text, sizeof text);
+    return written;
+}
+
+int lh_key_create(const char *file)
+{
+    if (!file)
+        return lh_fail_if_null("lh_key_create", "file", file);
+    int fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0 && errno == EEXIST)
+        return lh_fail(LH_EINVAL, "key file %s: there is a file already (use another name, or remove it)",
+                       file);
+    if (fd < 0)
+        return lh_fail(LH_ESYSTEM, "key file %s: %s", file, strerror(errno));
+    bool written = write_key(fd);
+    int error = errno;
+    close(fd);
+    if (written)
+        return 0;
+    unlink(file);
+    return lh_fail(LH_ESYSTEM, "key file %s: %s", file, strerror(error));
+}
+
+int lh_key_fingerprint(const char *file, char fingerprint[LH_KEY_FINGERPRINT_MAX])
+{
+    struct key_secret secret;
+    if (!file || !fingerprint)
+        return lh_fail_if_null("lh_key_fingerprint", file ? "fingerprint" : "file", NULL);
+    int error = key_file_read(file, &secret);
+    if (error)
+        return error;
+    static_assert(LH_KEY_FINGERPRINT_MAX == 2 * ID_BYTES + 1, "the digits of the identity");
+    snprintf(fingerprint, LH_KEY_FINGERPRINT_MAX, "%s", strrchr(secret.identity, ' ') + 1);
+    key_wipe(&secret);
+    return 0;
 }

@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include <longhaul/connection.h>
 #include <longhaul/error.h>
 
 #define HEX    "00112233445566778899aabbccddeeff0123456789abcdefFEDCBA9876543210"
@@ -179,6 +180,35 @@ static void test_files(void **state)
     }
 }
 
+/* For this user alone, whatever the umask; and in place of no file. */
+static void test_new_files(void **state)
+{
+    char fingerprint[LH_KEY_FINGERPRINT_MAX], again[LH_KEY_FINGERPRINT_MAX];
+    struct key_secret secret;
+    struct stat status;
+    mode_t mask = umask(0);
+    (void)state;
+    unlink(file);
+    assert_int_equal(lh_key_create(file), 0);
+    umask(mask);
+    assert_int_equal(stat(file, &status), 0);
+    assert_int_equal(status.st_mode & 07777, 0600);
+    assert_int_equal(lh_key_fingerprint(file, fingerprint), 0);
+    assert_int_equal(key_file_read(file, &secret), 0);
+    assert_string_equal(strrchr(secret.identity, ' ') + 1, fingerprint);
+    assert_int_equal(lh_key_create(file), -LH_EINVAL);
+    assert_non_null(strstr(lh_last_error(), "there is a file already"));
+    assert_int_equal(lh_key_fingerprint(file, again), 0);
+    assert_string_equal(fingerprint, again);
+    unlink(file);
+    assert_int_equal(lh_key_create(file), 0);
+    assert_int_equal(lh_key_fingerprint(file, again), 0);
+    assert_string_not_equal(fingerprint, again);
+    assert_int_equal(lh_key_create(NULL), -LH_EINVAL);
+    assert_int_equal(lh_key_fingerprint(file, NULL), -LH_EINVAL);
+    assert_int_equal(lh_key_create("/nowhere/key"), -LH_ESYSTEM);
+}
+
 static void test_files_that_are_refused(void **state)
 {
     char large[300];
@@ -190,14 +220,14 @@ static void test_files_that_are_refused(void **state)
     write_file("password", 0600);
     expect_refused("not a key of 32 bytes");
     write_file("", 0600);
-    expect_refused("openssl rand -hex 32");
+    expect_refused("longhaul key new FILE");
     memset(large, ' ', sizeof large); /* a key, and more than is read */
     memcpy(large, HEX, strlen(HEX));
     large[sizeof large - 1] = 0;
     write_file(large, 0600);
     expect_refused("not a key of 32 bytes");
     unlink(file);
-    expect_refused("openssl rand -hex 32");
+    expect_refused("longhaul key new FILE");
     assert_int_equal(mkfifo(file, 0600), 0); /* without a writer: no wait */
     expect_refused("not a regular file");
     unlink(file);
@@ -239,6 +269,7 @@ int main(void)
         cmocka_unit_test(test_secret_is_hkdf),
         cmocka_unit_test(test_group_of_text),
         cmocka_unit_test(test_files),
+        cmocka_unit_test(test_new_files),
         cmocka_unit_test(test_files_that_are_refused),
         cmocka_unit_test(test_file_of_another_user),
     };

@@ -119,8 +119,8 @@ struct lh_attr {
     /* With a deadline (reliability "bounded:deadline=…"), missing bytes of a message are set to 0 before its
      * receive is done. If false, the buffer keeps its former contents there. */
     bool zero_missing;
-    /* A key that both sides must have: lh_listen and lh_connect only. Read during the call. NULL: none, the
-     * rendezvous is in clear text, for any host. */
+    /* A key that both sides, or all ranks of a group, must have; lh_open refuses it. Read during the call.
+     * NULL: none, all is in clear text, for any host (lh_group_create_env: the launcher's). */
     const struct lh_security *security;
 };
 

@@ -59,8 +59,8 @@ def result_of(command, environment=None):
 
 
 def collective(size, iterations, warmup, options=()):
-    return [LONGHAUL, "collective", "allreduce", "-b", str(size), "--iterations", str(iterations), "--warmup",
-            str(warmup), "--json", "-", *options]
+    return [LONGHAUL, "collective", "allreduce", "--encryption", "off", "-b", str(size), "--iterations",
+            str(iterations), "--warmup", str(warmup), "--json", "-", *options]
 
 
 def rows(names, measure, name, launches):

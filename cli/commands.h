@@ -21,6 +21,12 @@ int cli_demo(int argc, char **argv);
 
 int cli_distribute(int argc, char **argv);
 
+/* ---- key ------------------------------------------------------------------------------------------- */
+
+/* Longhaul key: makes key files, and names the keys in them. */
+
+int cli_key(int argc, char **argv);
+
 /* ---- plan command ---------------------------------------------------------------------------------- */
 
 /* Longhaul plan. */

@@ -156,6 +156,7 @@ static const struct command commands[] = {
     {"demo", cli_demo, "transfer over an emulated ocean link, on this machine"},
     {"sim", cli_sim, "simulate a network of hosts and switches, packet by packet"},
     {"plan", cli_plan, "recommend a reliability scheme for a link and predict completion times"},
+    {"key", cli_key, "make a key file, or print the fingerprint of one"},
     {"devices", cli_devices, "list the network devices of this machine"},
 };
 

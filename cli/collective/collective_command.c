@@ -23,7 +23,8 @@
 struct cli_setup {
     uint32_t sites;
     const char *inside, *across; /* schemes in a site, and between sites */
-    bool partial;                /* one of them delivers parts of messages: a column for what is missing */
+    const char *encryption;
+    bool partial; /* one of them delivers parts of messages: a column for what is missing */
 };
 
 /* The first one where something may be missing. */
@@ -142,6 +143,7 @@ static void cli_collective_json(struct cli_json *json, const struct cli_setup *s
     cli_json_count(json, "sites", setup->sites);
     cli_json_text(json, "reliability", setup->inside);
     cli_json_text(json, "reliability_across", setup->across);
+    cli_json_text(json, "encryption", setup->encryption);
     cli_json_count(json, "size_bytes", size_of(call));
     cli_json_count(json, "count", call->count);
     cli_json_text(json, "type", lh_type_name(call->type));
@@ -230,6 +232,7 @@ static void print_head(const struct run *run)
             run->call.ranks, setup->sites, setup->inside);
     if (setup->sites > 1)
         fprintf(run->out, ", between sites %s", setup->across);
+    fprintf(run->out, ", encryption %s", setup->encryption);
     fprintf(run->out, ", iterations %" PRIu32 ", warm-up %" PRIu32 "\n", run->measure.iterations,
             run->measure.warmup);
     cli_collective_titles(run->out, &run->setup);
@@ -304,6 +307,7 @@ static int run_in(struct run *run, struct lh_group *group)
     run->setup = (struct cli_setup){.sites = cli_group_sites(group),
                                     .inside = cli_group_inside(sweep->group),
                                     .across = cli_group_across(sweep->group, group),
+                                    .encryption = cli_group_encryption(sweep->group),
                                     .partial = cli_group_is_partial(sweep->group)};
     if (sweep->root >= run->call.ranks)
         return cli_misused("--root %" PRIu32 ": out of range (0 to %" PRIu32 ")", sweep->root,

@@ -152,16 +152,24 @@ void cli_connection_options(struct cli_connection *connection, unsigned roles)
 static const char *const encryptions[] = {
     [LH_ENCRYPTION_FULL] = "full", [LH_ENCRYPTION_AUTH] = "auth", [LH_ENCRYPTION_OFF] = "off"};
 
-int cli_connection_secure(struct cli_connection *connection)
+static int read_encryption(const char *given, struct lh_security *security)
 {
-    struct lh_security *security = &connection->security;
-    const char *given = connection->encryption;
     unsigned count = sizeof encryptions / sizeof *encryptions, found = 0;
     while (given && found < count && strcmp(encryptions[found], given) != 0)
         found++;
     if (found == count)
         return cli_misused("--encryption %s: unknown (use full, auth or off)", given);
     security->encryption = (enum lh_encryption)found;
+    return CLI_PROCEED;
+}
+
+int cli_connection_secure(struct cli_connection *connection)
+{
+    struct lh_security *security = &connection->security;
+    const char *given = connection->encryption;
+    int status = read_encryption(given, security);
+    if (status != CLI_PROCEED)
+        return status;
     if (given && !security->key_file && security->encryption != LH_ENCRYPTION_OFF)
         return cli_misused("--encryption %s: no key (add --key-file FILE)", given);
     connection->attr.security = security->key_file ? security : NULL;
@@ -337,8 +345,8 @@ static void name_rank(void)
 
 void cli_group_options(struct cli_group *group, bool partial)
 {
-    static const char *const picked[] = {"reliability", "rate",         "congestion",
-                                         "mtu",         "peer-timeout", "device"};
+    static const char *const picked[] = {"reliability",  "rate",   "congestion", "mtu",
+                                         "peer-timeout", "device", "key-file",   "encryption"};
     unsigned count = 0;
     name_rank();
     memset(group, 0, sizeof *group);
@@ -359,6 +367,10 @@ void cli_group_options(struct cli_group *group, bool partial)
         for (const struct cli_option *option = group->connection.options; option->name; option++)
             if (!strcmp(option->name, picked[i]))
                 group->options[count++] = *option;
+    group->options[count - 2].help = "key of all ranks (LONGHAUL_SECRET)";
+    group->options[count - 1].help =
+        "full, auth (of the rendezvous alone) or off; the same for all ranks (full with a key or "
+        "LONGHAUL_SECRET, else off)";
 }
 
 static int check_reliability(const char *option, const char *scheme)
@@ -383,6 +395,11 @@ int cli_group_check(struct cli_group *group)
         status = check_reliability("--reliability-across", group->reliability_across);
     if (status != CLI_PROCEED)
         return status;
+    status = read_encryption(group->connection.encryption, &group->connection.security);
+    if (status != CLI_PROCEED)
+        return status;
+    if (group->connection.encryption || group->connection.security.key_file)
+        attr->security = &group->connection.security;
     group->attr.attr = attr;
     group->attr.device = attr->device;
     group->attr.peer_timeout_ns = attr->peer_timeout_ns;
@@ -406,6 +423,14 @@ int cli_group_check_schedule(const char *collective, const char *schedule)
     if (!schedule)
         return CLI_PROCEED;
     return cli_misused("--schedule %s: unknown schedule of %s (%s)", schedule, collective, names);
+}
+
+const char *cli_group_encryption(const struct cli_group *group)
+{
+    const char *secret = getenv("LONGHAUL_SECRET"), *file = getenv("LONGHAUL_KEY_FILE");
+    bool has_key = (secret && *secret) || (file && *file);
+    const struct lh_security *security = group->connection.attr.security;
+    return encryptions[security ? security->encryption : has_key ? LH_ENCRYPTION_FULL : LH_ENCRYPTION_OFF];
 }
 
 /* ---- creation ---------------------------------------------------------------------------------------- */

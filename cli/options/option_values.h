@@ -112,7 +112,7 @@ int cli_size_list_parse(const char *option, const char *text, uint64_t max_bytes
  * creation.
  */
 
-#define CLI_GROUP_OPTIONS_MAX 9
+#define CLI_GROUP_OPTIONS_MAX 11
 
 struct cli_group {
     struct lh_group_attr attr;
@@ -137,6 +137,9 @@ int cli_group_check_schedule(const char *collective, const char *schedule);
 int cli_group_is_first(const char *example, bool *is_first);
 /* CLI_PROCEED, and *created; else the exit status. */
 int cli_group_create(struct cli_group *group, const char *example, struct lh_group **created);
+
+/* "full", "auth" or "off": a group is made only where all ranks have the same. */
+const char *cli_group_encryption(const struct cli_group *group);
 
 /* Number of sites, by their names or as found, and a rank's, from 0 on. */
 uint32_t cli_group_sites(struct lh_group *group);

@@ -119,8 +119,8 @@ struct lh_attr {
     /* With a deadline (reliability "bounded:deadline=…"), missing bytes of a message are set to 0 before its
      * receive is done. If false, the buffer keeps its former contents there. */
     bool zero_missing;
-    /* A key that both sides must have: lh_listen and lh_connect only. Read during the call. NULL: none, the
-     * rendezvous is in clear text, for any host. */
+    /* A key that both sides, or all ranks of a group, must have; lh_open refuses it. Read during the call.
+     * NULL: none, all is in clear text, for any host (lh_group_create_env: the launcher's). */
     const struct lh_security *security;
 };
 
@@ -129,6 +129,13 @@ struct lh_attr {
 
 LH_API void lh_attr_init(struct lh_attr *attr);
 LH_API void lh_security_init(struct lh_security *security);
+/* Makes a key file: 32 random bytes, for this user only. -LH_EINVAL: there is a file already, which stays;
+ * -LH_ESYSTEM. */
+LH_API int lh_key_create(const char *file);
+/* Names the key in a file: 32 hexadecimal digits, which tell nothing else of it. The same for the same key in
+ * any file. -LH_EINVAL: no key, or other users may use the file; -LH_ESYSTEM. */
+#define LH_KEY_FINGERPRINT_MAX 33
+LH_API int lh_key_fingerprint(const char *file, char fingerprint[LH_KEY_FINGERPRINT_MAX]);
 /* Validates a text for attr.reliability. -LH_EINVAL, with the reason. */
 LH_API int lh_reliability_check(const char *text);
 

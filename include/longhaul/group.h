@@ -47,8 +47,9 @@ struct lh_group_attr {
         *device; /* "udp:10.0.0.1": for the group's own engine, an address that the peers can reach */
     /* Attributes of connections: reliability, congestion, rate, emulated link, MTU. The group sets engine,
      * device, workers and match_tags; with the reliability `bounded` also zero_missing
-     * (longhaul/collective.h). Default MTU: the largest that the interfaces of all ranks take. NULL: the
-     * defaults. */
+     * (longhaul/collective.h). With `security` all packets between ranks are encrypted, and ranks without
+     * the key are refused; of lh_group_create only LH_ENCRYPTION_FULL and _OFF. Default MTU: the largest
+     * that the interfaces of all ranks take. NULL: the defaults. */
     const struct lh_attr *attr;
     const struct lh_attr *attr_across; /* attributes of connections to other sites; NULL: as attr */
     lh_time timeout_ns;                /* until all ranks are connected; default 30 s */

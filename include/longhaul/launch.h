@@ -19,9 +19,9 @@ extern "C" {
  * attr: may be NULL. Its rank, size, exchange and exchange_context are ignored; its site and device, when
  * set, override the environment's. attr->timeout_ns: until all have joined, and again until all are
  * connected. Errors: as lh_group_create(); -LH_ESTATE: no launcher has started this process; -LH_EINVAL: a
- * variable is invalid or missing; -LH_EADDR: rank 0 cannot listen; -LH_EHANDSHAKE: secrets or numbers of
- * ranks differ, or two processes have the same rank; -LH_ETIMEDOUT: ranks, named in the message, are
- * missing. */
+ * variable is invalid or missing; -LH_EADDR: rank 0 cannot listen; -LH_EHANDSHAKE: secrets, keys,
+ * encryption or numbers of ranks differ, or two processes have the same rank; -LH_ETIMEDOUT: ranks, named in
+ * the message, are missing. */
 LH_API int lh_group_create_env(const struct lh_group_attr *attr, struct lh_group **group);
 
 /* Gets the rank and the number of ranks from the launcher's environment, before a group exists. -LH_ESTATE,

@@ -154,12 +154,22 @@ int fabric_open(const char *device, uint64_t receive_buffer_bytes, struct fabric
     return error != 0 ? error : ops->open(&attr, fabric);
 }
 
-bool fabric_device_encrypts(const char *device)
+static bool encrypts(const char *device)
 {
     const struct fabric_ops *ops;
     const char *address;
     return device == NULL || pick(device, &ops, &address) != 0 || ops->secure != NULL ||
            ops->endpoint_create == NULL;
+}
+
+int fabric_device_check_encrypts(const char *device)
+{
+    if (encrypts(device))
+        return 0;
+    return lh_fail(LH_EUNSUPPORTED,
+                   "device %s does not encrypt data: use udp:, or --encryption auth where the network "
+                   "encrypts",
+                   device);
 }
 
 int fabric_device_mtu(const char *device, uint32_t *mtu_bytes)

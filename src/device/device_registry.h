@@ -28,7 +28,8 @@ int fabric_open(const char *device, uint64_t receive_buffer_bytes, struct fabric
 /* What ops->mtu says, of a device that is opened for the question only; 0: the path decides. Or what
  * fabric_open() returns. */
 int fabric_device_mtu(const char *device, uint32_t *mtu_bytes);
-/* Whether its fabric encrypts; NULL and names of none: true, which the open decides. */
-bool fabric_device_encrypts(const char *device);
+/* -LH_EUNSUPPORTED: its fabric does not encrypt, with the remedy. NULL and names of none: 0, the open
+ * decides. */
+int fabric_device_check_encrypts(const char *device);
 
 #endif

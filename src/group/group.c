@@ -20,6 +20,7 @@
 #include "group/group_link.h"
 #include "group/group_messages.h"
 #include "group/group_paths.h"
+#include "group/group_security.h"
 #include "group/mesh.h"
 #include "message/attributes.h"
 #include "message/engine.h"
@@ -27,11 +28,12 @@
 /* ---- create ---------------------------------------------------------------------------------------- */
 
 /* version, size: 4 bytes each; block_bytes: 8; payload_max, 0 of an older release: 2; whether reliability is
- * bounded, inside sites 1, across 2: 2; the site */
-#define CARD_VERSION     7u
+ * bounded, inside sites 1, across 2: 2; the site; of group_security.h */
+#define CARD_VERSION     8u
 #define CARD_PAYLOAD     16u
 #define CARD_BOUNDED     18u
 #define CARD_SITE        20u
+#define CARD_SECURITY    (CARD_SITE + LH_GROUP_SITE_MAX)
 #define PEER_TIMEOUT_NS  (10 * LH_NS_PER_S)
 #define TIMEOUT_NS       (30 * LH_NS_PER_S)
 #define FLUSH_LOOK_NS    LH_NS_PER_MS /* no entry tells when a send with a deadline is over */
@@ -181,6 +183,7 @@ static void free_mesh(struct mesh *mesh)
     for (uint32_t r = 0; mesh->links && r < mesh->size; r++)
         link_free(&mesh->links[r]);
     ahead_end(&mesh->ahead);
+    security_end(mesh);
     lh_completion_queue_destroy(mesh->queue);
     if (mesh->own_engine)
         lh_engine_destroy(mesh->engine);
@@ -207,16 +210,6 @@ static const struct lh_attr *attr_given(const struct lh_group_attr *attr, bool a
     return across && attr->attr_across ? attr->attr_across : attr->attr;
 }
 
-/* Whoever sets a key must not believe that a group uses it. Programs of an older release have none. */
-static int check_no_key(const struct lh_attr *given)
-{
-    if (given->struct_bytes != sizeof *given || !given->security)
-        return 0;
-    return lh_fail(LH_EINVAL,
-                   "security: not supported by groups (set it to NULL; LONGHAUL_SECRET keeps other "
-                   "processes out)");
-}
-
 static int fill_mesh(struct mesh *mesh, const struct lh_group_attr *attr)
 {
     mesh->rank = attr->rank;
@@ -230,12 +223,11 @@ static int fill_mesh(struct mesh *mesh, const struct lh_group_attr *attr)
         return lh_fail(LH_ENOMEM, "group: no memory for %u links", attr->size);
     int error = join_engine(mesh, attr);
     if (!error && !attr_is_loopback(mesh->engine->device))
-        mesh->payload_max = engine_payload_max(mesh->engine);
+        mesh->payload_max = engine_payload_max(mesh->engine, false);
     for (uint32_t across = 0; across < 2 && !error; across++) {
         struct bounded_lane lane;
         const struct lh_attr *given = attr_given(attr, across);
-        error = given ? check_no_key(given) : 0;
-        if (given && !error)
+        if (given)
             error = bounded_lane_of(given, mesh->peer_timeout_ns, &lane);
         mesh->bounded[across] = !error && given && lane.exists;
     }
@@ -256,6 +248,16 @@ static void write_card(const struct lh_group *group, const struct lh_group_attr 
     lh_put_be16(card + CARD_BOUNDED, (uint16_t)(group->mesh->bounded[0] | group->mesh->bounded[1] << 1));
     if (attr->site)
         memcpy(card + CARD_SITE, attr->site, strlen(attr->site));
+}
+
+int create_secure(struct lh_group *group, const struct key_group *key, uint8_t *card)
+{
+    struct mesh *mesh = group->mesh;
+    if (mesh->payload_max) {
+        mesh->payload_max = engine_payload_max(mesh->engine, true);
+        lh_put_be16(card + CARD_PAYLOAD, (uint16_t)mesh->payload_max);
+    }
+    return security_begin(mesh, key, card, CREATE_CARD_BYTES, card + CARD_SECURITY);
 }
 
 int create_group(const struct lh_group_attr *attr, struct lh_group **group, uint8_t *card)
@@ -294,7 +296,7 @@ static int read_cards(struct lh_group *group, const uint8_t *cards)
     struct mesh *mesh = group->mesh;
     for (uint32_t r = 0; r < group->members.size; r++) {
         const uint8_t *card = cards + r * CREATE_CARD_BYTES;
-        if (lh_get_be32(card) != CARD_VERSION || card[CREATE_CARD_BYTES - 1] != 0)
+        if (lh_get_be32(card) != CARD_VERSION || card[CARD_SECURITY - 1] != 0)
             return lh_fail(LH_EVERSION, "group: rank %u has another release (use one)", r);
         if (lh_get_be32(card + 4) != group->members.size)
             return lh_fail(LH_EHANDSHAKE, "group: size %u at rank %u, %u at rank %u", group->members.size,
@@ -303,6 +305,10 @@ static int read_cards(struct lh_group *group, const uint8_t *cards)
             return lh_fail(LH_EHANDSHAKE, "group: block_bytes %zu at rank %u, %llu at rank %u",
                            mesh->block_bytes, group->members.rank,
                            (unsigned long long)lh_get_be64(card + 8), r);
+        int error = security_on_card(mesh, r, card, CREATE_CARD_BYTES, card + CARD_SECURITY,
+                                     cards + mesh->rank * CREATE_CARD_BYTES + CARD_SECURITY);
+        if (error)
+            return error;
         memcpy(group->sites[r], card + CARD_SITE, LH_GROUP_SITE_MAX);
         mesh->payload_max = (uint32_t)lh_min(mesh->payload_max, lh_get_be16(card + CARD_PAYLOAD));
     }
@@ -351,6 +357,7 @@ static struct lh_attr attr_of(const struct lh_group *group, const struct lh_grou
     if (given)
         own = *given;
     own.engine = group->mesh->engine;
+    own.security = NULL; /* links have keys of their own */
     own.device = NULL;
     own.workers = 0;
     own.peer_timeout_ns = group->mesh->peer_timeout_ns;
@@ -425,6 +432,8 @@ int create_blobs(struct lh_group *group, uint8_t *blobs, size_t stride)
         int error = link_blob(&group->mesh->links[r], blob, &bytes);
         if (!error && bytes + 4 > stride)
             error = lh_fail(LH_ERANGE, "group: a blob of %zu bytes", bytes);
+        if (!error)
+            error = security_on_blob(group->mesh, r, blob, bytes);
         if (error)
             return error;
         lh_put_be32(blobs + r * stride, (uint32_t)bytes);
@@ -444,7 +453,9 @@ int create_attach(struct lh_group *group, const uint8_t *all, size_t stride)
         size_t bytes = lh_get_be32(blob);
         if (bytes + 4 > stride)
             return lh_fail(LH_EHANDSHAKE, "group: malformed blob of rank %u (use one release)", r);
-        int error = link_attach(link, blob + 4, bytes);
+        int error = security_link(group->mesh, r, blob + 4, bytes);
+        if (!error)
+            error = link_attach(link, blob + 4, bytes);
         if (!error)
             error = link_begin(link);
         if (!error)
@@ -452,6 +463,7 @@ int create_attach(struct lh_group *group, const uint8_t *all, size_t stride)
         if (error)
             return error;
     }
+    security_end(group->mesh);
     return 0;
 }
 
@@ -593,18 +605,18 @@ static int connect_all(struct lh_group *group, const struct lh_group_attr *attr,
     return error;
 }
 
-int lh_group_create(const struct lh_group_attr *attr, struct lh_group **group)
+int group_create(const struct lh_group_attr *attr, const struct key_group *key, struct lh_group **group)
 {
     uint8_t card[CREATE_CARD_BYTES];
     struct lh_group *made;
-    if (!attr || !group)
-        return lh_fail_if_null("lh_group_create", attr ? "group" : "attr", NULL);
     if (attr->size > 1 && !attr->exchange)
         return lh_fail(LH_EINVAL, "group of %u ranks without exchange", attr->size);
     int error = create_group(attr, &made, card);
     if (error)
         return error;
-    error = attr->size > 1 ? connect_all(made, attr, card) : paths_create(&made->paths);
+    error = key ? create_secure(made, key, card) : 0;
+    if (!error)
+        error = attr->size > 1 ? connect_all(made, attr, card) : paths_create(&made->paths);
     if (!error && attr->thread)
         error = made->mesh->engine->workers == LH_NO_WORKERS
                     ? lh_fail(LH_ESTATE, "group: a thread needs workers in the engine")
@@ -617,6 +629,23 @@ int lh_group_create(const struct lh_group_attr *attr, struct lh_group **group)
     }
     *group = made;
     return 0;
+}
+
+int lh_group_create(const struct lh_group_attr *attr, struct lh_group **group)
+{
+    struct key_group key;
+    bool encrypts;
+    if (!attr || !group)
+        return lh_fail_if_null("lh_group_create", attr ? "group" : "attr", NULL);
+    int error = check(attr);
+    if (!error)
+        error = security_read(attr, &key, &encrypts);
+    if (error)
+        return error;
+    error = group_create(attr, encrypts ? &key : NULL, group);
+    if (encrypts)
+        key_group_wipe(&key);
+    return error;
 }
 
 /* ---- the end ----------------------------------------------------------------------------------------- */

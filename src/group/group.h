@@ -7,6 +7,7 @@
 #ifndef LH_GROUP_GROUP_H
 #define LH_GROUP_GROUP_H
 
+#include "group/group_security.h"
 #include "group/mesh.h"
 
 /* ---- create ---------------------------------------------------------------------------------------- */
@@ -16,10 +17,16 @@
  * for tests that have all ranks in one thread.
  */
 
-#define CREATE_CARD_BYTES (20 + LH_GROUP_SITE_MAX)
+#define CREATE_CARD_BYTES (20 + LH_GROUP_SITE_MAX + SECURITY_CARD_BYTES)
+
+/* As lh_group_create(), with that key; NULL: without, whatever the attributes say. key stays the caller's. */
+int group_create(const struct lh_group_attr *attr, const struct key_group *key, struct lh_group **group);
 
 /* A group without links, and its card for all others: CREATE_CARD_BYTES. */
 int create_group(const struct lh_group_attr *attr, struct lh_group **group, uint8_t *card);
+/* Behind create_group(): all packets of its links are encrypted. Completes the card. Errors as of
+ * security_begin(). */
+int create_secure(struct lh_group *group, const struct key_group *key, uint8_t *card);
 /* Opens links, by the cards of all ranks. *blob_bytes: the longest blob for a peer. */
 int create_links(struct lh_group *group, const struct lh_group_attr *attr, const uint8_t *cards,
                  uint32_t *blob_bytes);

@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/min_max.h"
+#include "message/connection_state.h"
 
 /* Sends in flight: a peer's buffers twice, so that the next are there when it posts them again. */
 #define SMALL_SENDS_MAX 512u
@@ -179,6 +180,15 @@ int link_blob(struct link *link, uint8_t *blob, size_t *bytes)
     }
     *bytes = (size_t)(at - blob);
     return 0;
+}
+
+int link_encrypt(struct link *link, uint8_t (*secrets)[PAIR_SECRET_BYTES], bool connecting)
+{
+    int error = 0;
+    for (enum lane lane = 0; lane < LANES && !error; lane++)
+        if (link->lanes[lane].connection)
+            error = connection_encrypt(link->lanes[lane].connection, secrets[lane], connecting);
+    return error ? fail_named(link, error) : 0;
 }
 
 static int attach_lane(struct link *link, enum lane lane, const uint8_t *blob, size_t bytes)

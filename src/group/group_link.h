@@ -21,6 +21,7 @@
 #include <longhaul/queue.h>
 
 #include "group/group_messages.h"
+#include "keys/pair_keys.h"
 #include "message/completion_queue.h"
 
 #define LINK_SMALL_BYTES  4096u /* of a message that needs no clear-to-send */
@@ -119,6 +120,8 @@ int link_open(struct link *link, uint32_t rank, const struct link_attr *attr);
 /* All blobs, for the peer's link_attach(): LINK_BLOB_MAX at most. */
 #define LINK_BLOB_MAX (LANES * (LH_BLOB_MAX + 4))
 int link_blob(struct link *link, uint8_t *blob, size_t *bytes);
+/* Before link_attach(): all lanes are encrypted, each with its secret. connecting: of the two ranks one. */
+int link_encrypt(struct link *link, uint8_t (*secrets)[PAIR_SECRET_BYTES], bool connecting);
 int link_attach(struct link *link, const uint8_t *blob, size_t bytes);
 /* Posts all receives. */
 int link_begin(struct link *link);

@@ -19,6 +19,8 @@
 #include "group/group_paths.h"
 #include "group/operation_state.h"
 
+struct pair_keys;
+
 struct mesh {
     pthread_mutex_t lock;   /* of all of it, its groups and operations; taken before any of a connection */
     pthread_cond_t changed; /* an operation is done, a link has news, nobody polls any more */
@@ -33,8 +35,9 @@ struct mesh {
     uint32_t next_group; /* id: above all that this rank has used */
     struct ahead_store ahead;
     size_t block_bytes;
-    uint32_t payload_max; /* of packets that the interfaces of all ranks send whole; 0: not known */
-    bool bounded[2];      /* reliability inside a site, across */
+    struct pair_keys *pairs; /* while links get their keys; NULL: none, or they have them */
+    uint32_t payload_max;    /* of packets that the interfaces of all ranks send whole; 0: not known */
+    bool bounded[2];         /* reliability inside a site, across */
     lh_time timeout_ns;
     lh_time peer_timeout_ns;
     bool polling;           /* a thread waits at the queue */

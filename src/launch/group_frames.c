@@ -52,6 +52,9 @@ static bool is_possible(uint8_t type, uint32_t bytes)
 
 int group_frame_decode(const uint8_t in[GROUP_FRAME_HEADER_BYTES], struct group_frame *frame)
 {
+    if (handshake_is_tls(in))
+        return lh_fail(LH_EHANDSHAKE,
+                       "the remote side encrypts, this side does not (" GROUP_KEY_REMEDY ")");
     if (lh_get_be32(in) != GROUP_FRAME_MAGIC)
         return lh_fail(LH_EHANDSHAKE, "not the rendezvous of a group (is this address another program's?)");
     if (in[4] != GROUP_FRAME_VERSION)
@@ -61,6 +64,16 @@ int group_frame_decode(const uint8_t in[GROUP_FRAME_HEADER_BYTES], struct group_
     if (lh_get_be16(in + 6) != 0 || !is_possible(in[5], bytes))
         return lh_fail(LH_EHANDSHAKE, "malformed rendezvous frame: type %u of %u bytes", in[5], bytes);
     *frame = (struct group_frame){(enum group_frame_type)in[5], bytes};
+    return 0;
+}
+
+/* zero 2 | encryption 1 | flag 1 */
+static int read_terms(const uint8_t *in, struct group_hello *hello)
+{
+    if (lh_get_be16(in) != 0 || in[2] > HANDSHAKE_ENCRYPTION_FULL || in[3] > 1)
+        return lh_fail(LH_EHANDSHAKE, "malformed rendezvous frame: terms 0x%08x", lh_get_be32(in));
+    hello->secret = in[3] == 1;
+    hello->encryption = (enum handshake_encryption)in[2];
     return 0;
 }
 
@@ -88,7 +101,9 @@ void group_hello_encode(const struct group_hello *hello, uint8_t out[GROUP_HELLO
 {
     lh_put_be32(out, hello->rank);
     lh_put_be32(out + 4, hello->size);
-    lh_put_be32(out + 8, hello->secret);
+    lh_put_be16(out + 8, 0);
+    out[10] = (uint8_t)hello->encryption;
+    out[11] = hello->secret;
     memcpy(out + 12, hello->nonce, GROUP_NONCE_BYTES);
     memcpy(out + 12 + GROUP_NONCE_BYTES, hello->known, GROUP_NONCE_BYTES);
     memcpy(out + 12 + 2 * GROUP_NONCE_BYTES, hello->job, GROUP_JOB_BYTES);
@@ -102,7 +117,7 @@ int group_hello_decode(const uint8_t in[GROUP_HELLO_BYTES], struct group_hello *
     memcpy(hello->known, in + 12 + GROUP_NONCE_BYTES, GROUP_NONCE_BYTES);
     if (hello->rank == 0 || hello->rank >= hello->size)
         return lh_fail(LH_EHANDSHAKE, "rank %u of %u cannot join rank 0", hello->rank, hello->size);
-    int error = read_flag(in + 8, &hello->secret);
+    int error = read_terms(in + 8, hello);
     return error ? error : read_job(in + 12 + 2 * GROUP_NONCE_BYTES, hello->job);
 }
 

@@ -3,14 +3,16 @@
  * the secret. Pure. Integers big-endian.
  *
  * Frame, 12 bytes and a body: magic 4 | version 1 | type 1 | zero 2 | body bytes 4
- *   HELLO      rank 4 | size 4 | 1 with a secret, else 0: 4 | nonce 16 | known 16 | job 64: first of a rank
- *   CHALLENGE  milliseconds that rank 0 waits for ranks yet 4 | secret 4, as above | nonce 16 | job 64
+ *   HELLO      rank 4 | size 4 | zero 2 | encryption 1 | secret 1 | nonce 16 | known 16 | job 64: of a rank
+ *   CHALLENGE  milliseconds that rank 0 waits for ranks yet 4 | secret 4 | nonce 16 | job 64
  *   PROOF      proof 32
  *   WELCOME    proof 32 of rank 0: all ranks are there
  *   PART       round 4 | what the rank gives to an exchange
  *   ALL        round 4 | what all gave, by rank
  *   REFUSE     a reason for people; ends the connection
  *   FULL       empty: another client needs the place; ends the connection. The rank returns
+ *
+ * Secret: 1 with one, else 0. Encryption: enum handshake_encryption; with it all runs under TLS.
  *
  * Nonces: a rank keeps its own for all its connections. Rank 0's is a cookie (admission.h) over the rank's
  * address, rank, size and nonce: the same for each connection of that rank, and rank 0 keeps nothing for
@@ -30,6 +32,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "launch/handshake.h"
 
 #define GROUP_FRAME_HEADER_BYTES 12u
 #define GROUP_NONCE_BYTES        16u
@@ -56,6 +60,9 @@ enum group_frame_type {
     GROUP_FULL = 8,
 };
 
+/* What to do where ranks differ. */
+#define GROUP_KEY_REMEDY "give all ranks the same LONGHAUL_SECRET or key file, and the same --encryption"
+
 struct group_frame {
     enum group_frame_type type;
     uint32_t body_bytes;
@@ -63,6 +70,7 @@ struct group_frame {
 
 struct group_hello {
     uint32_t rank, size;
+    enum handshake_encryption encryption;
     bool secret;
     uint8_t nonce[GROUP_NONCE_BYTES];
     uint8_t known
@@ -96,8 +104,8 @@ void group_reason_decode(const uint8_t *in, uint32_t bytes, char reason[GROUP_RE
 
 /*
  * That both ends of a connection know the group's secret: HMAC-SHA-256 under the secret of a
- * label, both nonces, the rank and the size. The secret itself never travels. What follows on the connection
- * is neither encrypted nor authenticated.
+ * label, both nonces, the rank and the size. The secret itself never travels. Without TLS, what follows on
+ * the connection is neither encrypted nor authenticated.
  */
 
 struct group_claim {

@@ -20,11 +20,16 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/min_max.h"
+#include "device/device_registry.h"
+#include "group/group.h"
 #include "launch/group_frames.h"
 #include "launch/group_root.h"
 #include "launch/launcher.h"
 #include "launch/tcp.h"
+#include "launch/tls_channel.h"
+#include "keys/key_file.h"
 #include "message/attributes.h"
+#include "message/engine.h"
 #include "wire/roce_packet.h"
 
 /* ---- group rank ------------------------------------------------------------------------------------ */
@@ -39,6 +44,7 @@ struct group_rank_terms {
     uint32_t rank, size;
     const char *secret; /* "": none */
     const char *job;    /* "": not known */
+    struct tls_context *tls;
 };
 
 /* Between attempts to connect. */
@@ -62,7 +68,7 @@ static int send_frame(struct group_rank *rank, enum group_frame_type type, const
     assert(bytes <= GROUP_SMALL_BODY_MAX);
     group_frame_encode(&(struct group_frame){type, bytes}, frame);
     memcpy(frame + GROUP_FRAME_HEADER_BYTES, body, bytes);
-    int error = tcp_write(rank->fd, frame, GROUP_FRAME_HEADER_BYTES + bytes, deadline);
+    int error = channel_send_all(&rank->channel, frame, GROUP_FRAME_HEADER_BYTES + bytes, deadline);
     return error ? to_root_failed(rank, error) : 0;
 }
 
@@ -70,7 +76,7 @@ static int refused(struct group_rank *rank, const struct group_frame *frame, lh_
 {
     uint8_t body[GROUP_REASON_MAX];
     char reason[GROUP_REASON_MAX + 1];
-    if (tcp_read(rank->fd, body, frame->body_bytes, deadline))
+    if (channel_receive_all(&rank->channel, body, frame->body_bytes, deadline))
         return to_root_failed(rank, -LH_EPEER);
     group_reason_decode(body, frame->body_bytes, reason);
     return lh_fail(LH_EHANDSHAKE, "%s", reason);
@@ -82,7 +88,7 @@ static int read_header(struct group_rank *rank, enum group_frame_type type, uint
 {
     uint8_t head[GROUP_FRAME_HEADER_BYTES];
     struct group_frame frame;
-    int error = tcp_read(rank->fd, head, sizeof head, deadline);
+    int error = channel_receive_all(&rank->channel, head, sizeof head, deadline);
     if (!error)
         error = group_frame_decode(head, &frame);
     if (error)
@@ -99,7 +105,7 @@ static int read_header(struct group_rank *rank, enum group_frame_type type, uint
 
 static int read_body(struct group_rank *rank, void *body, size_t bytes, lh_time deadline)
 {
-    int error = tcp_read(rank->fd, body, bytes, deadline);
+    int error = channel_receive_all(&rank->channel, body, bytes, deadline);
     return error ? to_root_failed(rank, error) : 0;
 }
 
@@ -108,6 +114,7 @@ static int read_body(struct group_rank *rank, void *body, size_t bytes, lh_time 
 /* What a rank keeps from one connection to the next. */
 struct joining {
     const char *secret;
+    struct tls_context *tls;
     lh_time timeout_ns, deadline;
     lh_time limit; /* of all deadlines: rank 0 may answer with another nonce again and again */
     struct group_hello hello;
@@ -167,12 +174,28 @@ static int on_challenge(struct group_rank *rank, struct joining *joining,
     return prove(rank, joining);
 }
 
+/* The handshake of TLS, if there is one. What rank 0 says in clear text is not believed. */
+static int secure(struct group_rank *rank, const struct joining *joining)
+{
+    int done = channel_secure(&rank->channel, joining->tls, false);
+    while (done == 0) { /* until the deadline */
+        done = channel_handshake(&rank->channel);
+        int error = done == 0 ? tcp_wait(rank->channel.fd, false, joining->deadline) : 0;
+        if (error)
+            return to_root_failed(rank, error);
+    }
+    return done < 0 ? to_root_failed(rank, done) : 0;
+}
+
 /* Over a new connection. */
 static int shake_hands(struct group_rank *rank, struct joining *joining)
 {
     uint8_t body[GROUP_CHALLENGE_BYTES];
     struct group_challenge challenge;
-    int error = send_hello(rank, joining);
+    int error = secure(rank, joining);
+    if (error)
+        return error;
+    error = send_hello(rank, joining);
     if (!error && joining->answered)
         error = prove(rank, joining);
     /* Rank 0 may have closed, and its reason may be here. */
@@ -187,6 +210,15 @@ static int shake_hands(struct group_rank *rank, struct joining *joining)
     return error ? error : await_welcome(rank, joining);
 }
 
+/* lh_last_error() stays. */
+static void close_kept(struct channel *channel)
+{
+    char kept[LH_ERROR_TEXT_BYTES];
+    snprintf(kept, sizeof kept, "%s", lh_last_error());
+    channel_close(channel);
+    lh_error_set(LH_EHANDSHAKE, kept);
+}
+
 /* *retry: the connection was not made, or was lost on the way: there may be a place, or a rank 0, later.
  * Whoever refuses a connection after it has answered has ended. */
 static int join_once(struct group_rank *rank, struct joining *joining, bool *retry)
@@ -194,7 +226,7 @@ static int join_once(struct group_rank *rank, struct joining *joining, bool *ret
     char lost[256];
     bool answered = joining->answered;
     snprintf(lost, sizeof lost, "%s", lh_last_error());
-    int error = tcp_connect(rank->where, joining->deadline, &rank->fd);
+    int error = tcp_connect(rank->where, joining->deadline, &rank->channel.fd);
     *retry = error && error != -LH_EINVAL && !(answered && error == -LH_EPEER);
     if (error && answered && error == -LH_EPEER)
         return lh_fail(LH_EPEER, "%s", lost);
@@ -203,7 +235,7 @@ static int join_once(struct group_rank *rank, struct joining *joining, bool *ret
     error = shake_hands(rank, joining);
     *retry = error == -LH_EPEER;
     if (error)
-        close(rank->fd);
+        close_kept(&rank->channel);
     return error;
 }
 
@@ -230,13 +262,18 @@ static int group_rank_join(struct group_rank *rank, const struct group_rank_term
     lh_time pause = PAUSE_FIRST_NS;
     struct joining joining = {
         .secret = terms->secret,
+        .tls = terms->tls,
         .timeout_ns = timeout_ns,
         .deadline = tcp_deadline(timeout_ns),
         .limit = tcp_deadline(2 * timeout_ns + GROUP_GRACE_NS),
-        .hello = {.rank = terms->rank, .size = terms->size, .secret = *terms->secret != '\0'},
+        .hello = {.rank = terms->rank,
+                  .size = terms->size,
+                  .encryption = handshake_encryption_of(tls_context_encryption(terms->tls)),
+                  .secret = *terms->secret != '\0'},
         .claim = {.rank = terms->rank, .size = terms->size},
     };
-    *rank = (struct group_rank){.fd = -1, .where = terms->where, .rank = terms->rank, .size = terms->size};
+    *rank = (struct group_rank){
+        .channel = {.fd = -1}, .where = terms->where, .rank = terms->rank, .size = terms->size};
     int error = group_nonce(joining.hello.nonce);
     if (error)
         return error;
@@ -266,9 +303,9 @@ static int group_rank_exchange(struct group_rank *rank, const void *mine, size_t
                        (unsigned long long)(GROUP_EXCHANGE_MAX >> 20));
     group_frame_encode(&(struct group_frame){GROUP_PART, (uint32_t)(GROUP_ROUND_BYTES + bytes)}, head);
     lh_put_be32(head + GROUP_FRAME_HEADER_BYTES, rank->round);
-    int error = tcp_write(rank->fd, head, sizeof head, deadline);
+    int error = channel_send_all(&rank->channel, head, sizeof head, deadline);
     if (!error)
-        error = tcp_write(rank->fd, mine, bytes, deadline);
+        error = channel_send_all(&rank->channel, mine, bytes, deadline);
     /* Rank 0 may have closed, and its reason may be here. */
     if (error && error != -LH_EPEER)
         return to_root_failed(rank, error);
@@ -282,18 +319,17 @@ static int group_rank_exchange(struct group_rank *rank, const void *mine, size_t
 
 static void group_rank_close(struct group_rank *rank)
 {
-    close(rank->fd);
-    rank->fd = -1;
+    channel_close(&rank->channel);
 }
 
 /* ---- group meeting --------------------------------------------------------------------------------- */
 
-static int open_root(const struct launcher_settings *settings, lh_time timeout_ns,
+static int open_root(const struct launcher_settings *settings, lh_time timeout_ns, struct tls_context *tls,
                      struct group_meeting *meeting)
 {
     char cause[256];
-    int error =
-        group_root_open(settings->listen, settings->size, settings->secret, settings->job, &meeting->root);
+    int error = group_root_open(settings->listen, settings->size, settings->secret, settings->job, tls,
+                                &meeting->root);
     if (error == -LH_EADDR) {
         snprintf(cause, sizeof cause, "%s", lh_last_error());
         return lh_fail(LH_EADDR, "rank 0 cannot listen at %s (set MASTER_PORT to a free port)", cause);
@@ -306,21 +342,22 @@ static int open_root(const struct launcher_settings *settings, lh_time timeout_n
     return error;
 }
 
-int group_meeting_open(const struct launcher_settings *settings, lh_time timeout_ns,
-                       struct group_meeting *meeting)
+int group_meeting_open(const struct launcher_settings *settings, struct tls_context *tls,
+                       lh_time timeout_ns, struct group_meeting *meeting)
 {
     *meeting =
         (struct group_meeting){.rank = settings->rank, .size = settings->size, .timeout_ns = timeout_ns};
     if (settings->size == 1)
         return 0;
     if (settings->rank == 0)
-        return open_root(settings, timeout_ns, meeting);
+        return open_root(settings, timeout_ns, tls, meeting);
     const struct group_rank_terms terms = {
         .where = settings->where,
         .rank = settings->rank,
         .size = settings->size,
         .secret = settings->secret,
         .job = settings->job,
+        .tls = tls,
     };
     return group_rank_join(&meeting->member, &terms, timeout_ns);
 }
@@ -342,13 +379,13 @@ int group_meeting_exchange(void *context, const void *mine, size_t bytes, void *
 static int group_meeting_socket(const struct group_meeting *meeting, uint32_t rank)
 {
     if (meeting->rank > 0)
-        return rank == 0 ? meeting->member.fd : -1;
+        return rank == 0 ? meeting->member.channel.fd : -1;
     return meeting->root && rank > 0 ? group_root_socket(meeting->root, rank) : -1;
 }
 
 void group_meeting_close(struct group_meeting *meeting)
 {
-    char kept[512];
+    char kept[LH_ERROR_TEXT_BYTES];
     snprintf(kept, sizeof kept, "%s", lh_last_error());
     if (meeting->rank > 0)
         group_rank_close(&meeting->member);
@@ -506,15 +543,22 @@ static int compare(struct group_meeting *meeting, const struct note *mine, bool 
     return error;
 }
 
+/* What decides over the address of a rank. */
+struct group_address_terms {
+    const char *interfaces;
+    bool chose_device; /* this rank did */
+    bool encrypts;     /* packets are longer */
+};
+
 /* Sets *mtu_bytes to the largest MTU that fits the paths of all ranks to rank 0, a power of two if that
- * of one must be; 0: not even the smallest does, or this rank is alone. chose_device: this rank did.
+ * of one must be; 0: not even the smallest does, or this rank is alone.
  * Writes a device, "udp:10.0.0.1": on the first interface of the filter (launcher.h), when one was
  * chosen; else with the address that the rendezvous uses. Where that is a loopback address and another
  * rank has none, as with a host whose name leads to 127.0.1.1: the address of rank 0's host that a rank
  * of another host has reached. All ranks call it, since it makes an exchange. -LH_EADDR: no interface
  * matches. */
-static int group_address_find(struct group_meeting *meeting, const char *interfaces, char *device,
-                              size_t size, bool chose_device, uint32_t *mtu_bytes)
+static int group_address_find(struct group_meeting *meeting, const struct group_address_terms *terms,
+                              char *device, size_t size, uint32_t *mtu_bytes)
 {
     bool alone;
     struct note mine = {0}, common;
@@ -523,18 +567,18 @@ static int group_address_find(struct group_meeting *meeting, const char *interfa
     if (fd >= 0)
         error = tcp_udp_device(fd, device, size);
     int family = strchr(device, '[') ? AF_INET6 : AF_INET;
-    if (!error && *interfaces)
-        error = chosen_device(interfaces, family, device, size);
+    if (!error && *terms->interfaces)
+        error = chosen_device(terms->interfaces, family, device, size);
     mine.local = group_address_is_loopback(device);
-    mine.mtu_bytes = fd >= 0 ? tcp_path_mtu(fd, 0) : 0;
-    mine.any_mtu = !chose_device;
+    mine.mtu_bytes = fd >= 0 ? tcp_path_mtu(fd, terms->encrypts ? ROCE_SEALED_EXTRA : 0) : 0;
+    mine.any_mtu = !terms->chose_device;
     if (meeting->rank == 0)
         find_outside(meeting, mine.outside);
     if (!error)
         error = compare(meeting, &mine, &alone, &common);
     if (error)
         return error;
-    if (alone && !*interfaces && *common.outside)
+    if (alone && !*terms->interfaces && *common.outside)
         snprintf(device, size, "%s", common.outside);
     bool takes_powers = !common.any_mtu && common.mtu_bytes != 0;
     *mtu_bytes = takes_powers ? roce_mtu_for(common.mtu_bytes) : common.mtu_bytes;
@@ -554,6 +598,74 @@ static const char *get_variable(void *context, const char *name)
     return getenv(name);
 }
 
+/* What a group of the environment encrypts with. */
+struct secrecy {
+    enum lh_encryption encryption;
+    struct key_group key;
+    struct tls_context *tls; /* NULL: clear text */
+};
+
+/* The caller's key file, else the launcher's secret, else the launcher's key file. *found: there is one. */
+static int read_key(const struct lh_security *security, const struct launcher_settings *settings,
+                    struct key_group *key, bool *found)
+{
+    const char *given = security ? security->key_file : NULL;
+    *found = true;
+    if (given && *given)
+        return key_group_read(given, key);
+    if (*settings->secret)
+        return key_group_of_text("LONGHAUL_SECRET", settings->secret, key);
+    if (*settings->key_file)
+        return key_group_read(settings->key_file, key);
+    *found = false;
+    return 0;
+}
+
+static int check_given(const struct lh_security *security)
+{
+    struct lh_attr attr;
+    struct lh_security copy = *security;
+    lh_attr_init(&attr);
+    attr.security = &copy;
+    if (security->struct_bytes == sizeof copy && (!security->key_file || !*security->key_file))
+        copy.key_file = "of the launcher";
+    return attr_check(&attr, &attr);
+}
+
+/* To be ended by end_secrecy(). */
+static int begin_secrecy(const struct lh_group_attr *attr, const struct launcher_settings *settings,
+                         struct secrecy *secrecy)
+{
+    const struct lh_security *security;
+    bool found;
+    *secrecy = (struct secrecy){.encryption = LH_ENCRYPTION_OFF};
+    int error = security_of(attr->attr, attr->attr_across, &security);
+    if (!error && security)
+        error = check_given(security);
+    if (error || (security && security->encryption == LH_ENCRYPTION_OFF))
+        return error;
+    error = read_key(security, settings, &secrecy->key, &found);
+    if (!error && !found && security)
+        error =
+            lh_fail(LH_EINVAL, "security.key_file: not set, and LONGHAUL_SECRET neither (name a key file, "
+                               "or set security to NULL)");
+    if (error || !found)
+        return error;
+    secrecy->encryption = security ? security->encryption : LH_ENCRYPTION_FULL;
+    if (secrecy->encryption == LH_ENCRYPTION_FULL)
+        error = fabric_device_check_encrypts(attr->engine ? attr->engine->device : attr->device);
+    if (!error)
+        error =
+            tls_context_of(&secrecy->key.rendezvous, secrecy->encryption, GROUP_KEY_REMEDY, &secrecy->tls);
+    return error;
+}
+
+static void end_secrecy(struct secrecy *secrecy)
+{
+    tls_context_free(secrecy->tls);
+    key_group_wipe(&secrecy->key);
+}
+
 /* Attributes of connections, completed by what is known here. */
 struct completed {
     struct lh_attr inside, across;
@@ -568,6 +680,7 @@ static void complete(const struct launcher_settings *settings, uint32_t mtu_byte
     if (attr->attr)
         completed->inside = *attr->attr;
     completed->across = attr->attr_across ? *attr->attr_across : completed->inside;
+    completed->inside.security = completed->across.security = NULL; /* it is in use */
     attr_fill_packets(&completed->inside, mtu_bytes);
     attr_fill_packets(&completed->across, mtu_bytes);
     if (!lh_link_is_none(&settings->link)) {
@@ -591,8 +704,9 @@ static int name_device(int error, const char *device)
 }
 
 static int create(struct group_meeting *meeting, const struct launcher_settings *settings,
-                  const struct lh_group_attr *given, struct lh_group **group)
+                  const struct secrecy *secrecy, const struct lh_group_attr *given, struct lh_group **group)
 {
+    const struct key_group *key = secrecy->encryption == LH_ENCRYPTION_FULL ? &secrecy->key : NULL;
     struct lh_group_attr attr = *given;
     struct completed completed;
     uint32_t mtu_bytes;
@@ -605,14 +719,14 @@ static int create(struct group_meeting *meeting, const struct launcher_settings 
         attr.site = settings->site;
     /* A device that the caller chose may lead another way. */
     bool chose_device = attr.device || attr.engine;
-    int error =
-        group_address_find(meeting, settings->interfaces, device, sizeof device, chose_device, &mtu_bytes);
+    const struct group_address_terms terms = {settings->interfaces, chose_device, key != NULL};
+    int error = group_address_find(meeting, &terms, device, sizeof device, &mtu_bytes);
     if (error)
         return error;
     if (!attr.device)
         attr.device = device;
     complete(settings, chose_device ? 0 : mtu_bytes, &attr, &completed);
-    error = lh_group_create(&attr, group);
+    error = group_create(&attr, key, group);
     return chose_device ? error : name_device(error, device);
 }
 
@@ -620,6 +734,7 @@ int lh_group_create_env(const struct lh_group_attr *given, struct lh_group **gro
 {
     struct launcher_settings settings;
     struct group_meeting meeting;
+    struct secrecy secrecy;
     struct lh_group_attr attr;
     lh_group_attr_init(&attr);
     if (given && given->struct_bytes != sizeof attr)
@@ -631,12 +746,16 @@ int lh_group_create_env(const struct lh_group_attr *given, struct lh_group **gro
     lh_time timeout_ns = attr.timeout_ns ? attr.timeout_ns : TIMEOUT_DEFAULT_NS;
     if (!error && timeout_ns > TIMEOUT_MAX_NS)
         error = lh_fail(LH_ERANGE, "timeout_ns: out of range (at most a day)");
-    if (!error)
-        error = group_meeting_open(&settings, timeout_ns, &meeting);
     if (error)
         return error;
-    error = create(&meeting, &settings, &attr, group);
-    group_meeting_close(&meeting);
+    error = begin_secrecy(&attr, &settings, &secrecy);
+    if (!error)
+        error = group_meeting_open(&settings, secrecy.tls, timeout_ns, &meeting);
+    if (!error) {
+        error = create(&meeting, &settings, &secrecy, &attr, group);
+        group_meeting_close(&meeting);
+    }
+    end_secrecy(&secrecy);
     return error;
 }
 

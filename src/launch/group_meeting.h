@@ -11,13 +11,14 @@
 
 #include "launch/group_root.h"
 #include "launch/launcher.h"
+#include "launch/tls_channel.h"
 
 /* ---- group rank ------------------------------------------------------------------------------------ */
 
 /* Any rank but 0 of a rendezvous over TCP: joins rank 0 and takes part in exchanges. */
 
 struct group_rank {
-    int fd;
+    struct channel channel;
     const char *where; /* rank 0; for messages */
     uint32_t rank, size, round;
 };
@@ -31,10 +32,11 @@ struct group_meeting {
     struct group_rank member; /* of the others */
 };
 
-/* Returns when all ranks have joined. settings stay the caller's until group_meeting_close(). timeout_ns: of
- * this and of each exchange. Errors as of group_root_join() and group_rank_join(). */
-int group_meeting_open(const struct launcher_settings *settings, lh_time timeout_ns,
-                       struct group_meeting *meeting);
+/* Returns when all ranks have joined. settings, and tls, NULL for clear text, stay the caller's until
+ * group_meeting_close(). timeout_ns: of this and of each exchange. Errors as of group_root_join() and
+ * group_rank_join(). */
+int group_meeting_open(const struct launcher_settings *settings, struct tls_context *tls,
+                       lh_time timeout_ns, struct group_meeting *meeting);
 /* An lh_exchange_fn: gathers `bytes` of each rank. context: the meeting. */
 int group_meeting_exchange(void *context, const void *mine, size_t bytes, void *all);
 /* lh_last_error() stays. */

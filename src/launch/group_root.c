@@ -26,19 +26,24 @@
 
 /* ---- group member ---------------------------------------------------------------------------------- */
 
-void group_member_start(struct group_member *member, int fd, lh_time now)
+int group_member_start(struct group_member *member, int fd, struct tls_context *tls, lh_time now)
 {
-    *member = (struct group_member){
-        .fd = fd, .deadline = now + GROUP_CLIENT_TIMEOUT_NS, .address = admission_address_of(fd)};
+    *member = (struct group_member){.channel = {.fd = fd},
+                                    .deadline = now + GROUP_CLIENT_TIMEOUT_NS,
+                                    .address = admission_address_of(fd)};
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
     if (tcp_peer_name(fd, member->name, sizeof member->name))
         snprintf(member->name, sizeof member->name, "a disconnected client");
+    int error = channel_secure(&member->channel, tls, true);
+    if (error)
+        channel_close(&member->channel);
+    return error;
 }
 
 /* ---- small frames ------------------------------------------------------------------------------------ */
 
 /* Whole or not at all: a socket holds far more than a handshake, unless the peer does not read. */
-static int send_small(const struct group_member *member, enum group_frame_type type, const void *body,
+static int send_small(struct group_member *member, enum group_frame_type type, const void *body,
                       uint32_t bytes)
 {
     uint8_t frame[GROUP_FRAME_HEADER_BYTES + GROUP_SMALL_BODY_MAX];
@@ -46,17 +51,17 @@ static int send_small(const struct group_member *member, enum group_frame_type t
     group_frame_encode(&(struct group_frame){type, bytes}, frame);
     memcpy(frame + GROUP_FRAME_HEADER_BYTES, body, bytes);
     ssize_t whole = (ssize_t)(GROUP_FRAME_HEADER_BYTES + bytes);
-    ssize_t sent = send(member->fd, frame, (size_t)whole, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent == whole)
+    ssize_t sent = channel_send(&member->channel, frame, (size_t)whole);
+    if (sent == whole && !channel_has_unsent(&member->channel))
         return 0;
     return lh_fail(LH_EPEER, "%s: connection failed: %s", member->name,
                    sent < 0 ? strerror(errno) : "send buffer full");
 }
 
 /* Up to `bytes`; 0: nothing has come; or -LH_EPEER. */
-static ssize_t receive(const struct group_member *member, void *buffer, size_t bytes)
+static ssize_t receive(struct group_member *member, void *buffer, size_t bytes)
 {
-    ssize_t got = recv(member->fd, buffer, bytes, MSG_DONTWAIT);
+    ssize_t got = channel_receive(&member->channel, buffer, bytes);
     if (got > 0)
         return got;
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
@@ -91,6 +96,12 @@ static int read_small(struct group_member *member, enum group_frame_type type)
     return 1;
 }
 
+static int too_early(const struct group_member *member)
+{
+    return lh_fail(LH_EHANDSHAKE, "%s: data of rank %u before its turn (is it of this release?)",
+                   member->name, member->claim.rank);
+}
+
 /* ---- handshake --------------------------------------------------------------------------------------- */
 
 static int check_hello(const struct group_hello *hello, const struct group_terms *terms)
@@ -99,6 +110,13 @@ static int check_hello(const struct group_hello *hello, const struct group_terms
         return lh_fail(LH_EHANDSHAKE,
                        "rank %u has %u ranks, rank 0 has %u (start all with the same number)", hello->rank,
                        hello->size, terms->size);
+    enum handshake_encryption encryption = handshake_encryption_of(tls_context_encryption(terms->tls));
+    if (hello->encryption != encryption)
+        return lh_fail(
+            LH_EHANDSHAKE,
+            "rank %u has --encryption %s, rank 0 has %s (use the same --encryption for all ranks)",
+            hello->rank, handshake_encryption_name(hello->encryption),
+            handshake_encryption_name(encryption));
     bool secret = *terms->secret != '\0';
     if (hello->secret != secret)
         return lh_fail(LH_EHANDSHAKE,
@@ -151,6 +169,9 @@ static int on_hello(struct group_member *member, const struct group_terms *terms
 
 int group_member_step(struct group_member *member, const struct group_terms *terms, lh_time now)
 {
+    int secured = channel_handshake(&member->channel);
+    if (secured <= 0)
+        return secured;
     if (!member->greeted) {
         int came = read_small(member, GROUP_HELLO);
         int error = came == 1 ? on_hello(member, terms, now) : came;
@@ -170,7 +191,8 @@ int group_member_step(struct group_member *member, const struct group_terms *ter
             "rank %u has another secret than rank 0 (set LONGHAUL_SECRET to the same text for all "
             "ranks)",
             member->claim.rank);
-    return 1;
+    /* What came in the same record, no socket would tell. */
+    return channel_has_unread(&member->channel) ? too_early(member) : 1;
 }
 
 /* Sends WELCOME. -LH_EPEER. */
@@ -205,7 +227,7 @@ int group_member_read_part(struct group_member *member, uint32_t round, uint8_t 
         size_t have = member->part_have;
         bool in_head = have < PART_HEAD_BYTES;
         if (have == PART_HEAD_BYTES + bytes)
-            return 1;
+            return channel_has_unread(&member->channel) ? too_early(member) : 1;
         ssize_t got =
             in_head ? receive(member, member->frame + have, PART_HEAD_BYTES - have)
                     : receive(member, part + (have - PART_HEAD_BYTES), PART_HEAD_BYTES + bytes - have);
@@ -223,48 +245,36 @@ int group_member_read_part(struct group_member *member, uint32_t round, uint8_t 
 /* Writes what is possible of a frame. 1: whole; 0; -LH_EPEER. */
 static int group_member_write(struct group_member *member, const uint8_t *frame, size_t bytes)
 {
-    while (member->sent < bytes) { /* until the socket is full */
-        ssize_t sent =
-            send(member->fd, frame + member->sent, bytes - member->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (sent < 0 && (errno == EAGAIN || errno == EINTR))
-            return 0;
+    while (member->sent < bytes || channel_has_unsent(&member->channel)) { /* until the socket is full */
+        ssize_t sent = channel_send(&member->channel, frame + member->sent, bytes - member->sent);
         if (sent < 0)
             return lh_fail(LH_EPEER, "%s: %s", member->name, strerror(errno));
         member->sent += (size_t)sent;
+        if (sent == 0)
+            return member->sent == bytes && !channel_has_unsent(&member->channel);
     }
     return 1;
 }
 
 /* 0: nothing came from a member that has nothing to send; -LH_EPEER: it closed the connection;
  * -LH_EHANDSHAKE: it sent something. */
-static int group_member_check_silent(const struct group_member *member)
+static int group_member_check_silent(struct group_member *member)
 {
     uint8_t byte;
-    ssize_t got = recv(member->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR))
-        return 0;
-    if (got > 0)
-        return lh_fail(LH_EHANDSHAKE, "%s: data of rank %u before its turn (is it of this release?)",
-                       member->name, member->claim.rank);
-    return lh_fail(LH_EPEER, "%s: closed the connection", member->name);
+    ssize_t got = receive(member, &byte, 1);
+    return got > 0 ? too_early(member) : (int)got;
 }
 
 /* ---- end --------------------------------------------------------------------------------------------- */
 
-static void group_member_close(struct group_member *member);
-
 static void send_last(struct group_member *member, enum group_frame_type type, const char *text)
 {
     size_t length = strnlen(text, GROUP_REASON_MAX);
-    uint8_t frame[GROUP_FRAME_HEADER_BYTES + GROUP_REASON_MAX], unread[512];
+    uint8_t frame[GROUP_FRAME_HEADER_BYTES + GROUP_REASON_MAX];
     group_frame_encode(&(struct group_frame){type, (uint32_t)length}, frame);
     memcpy(frame + GROUP_FRAME_HEADER_BYTES, text, length);
-    send(member->fd, frame, GROUP_FRAME_HEADER_BYTES + length, MSG_NOSIGNAL | MSG_DONTWAIT);
-    /* Closed with bytes unread, TCP would throw away what it has just sent. */
-    shutdown(member->fd, SHUT_WR);
-    for (int i = 0; i < 64 && recv(member->fd, unread, sizeof unread, MSG_DONTWAIT) > 0; i++)
-        continue;
-    group_member_close(member);
+    (void)channel_send(&member->channel, frame, GROUP_FRAME_HEADER_BYTES + length);
+    channel_close(&member->channel);
 }
 
 void group_member_refuse(struct group_member *member)
@@ -272,19 +282,21 @@ void group_member_refuse(struct group_member *member)
     send_last(member, GROUP_REFUSE, lh_last_error());
 }
 
-/* Sends FULL to a client that has said HELLO, and closes. */
+/* Sends FULL to a client that has said HELLO, or proved the key, and closes. */
 static void group_member_evict(struct group_member *member)
 {
-    if (member->greeted)
+    if (member->greeted || channel_is_proven(&member->channel))
         send_last(member, GROUP_FULL, "");
     else
-        group_member_close(member);
+        channel_close(&member->channel);
 }
 
-static void group_member_close(struct group_member *member)
+/* How hard it is to send a client away. No stranger proves the key. */
+static enum admission_standing standing_of(const struct group_member *member)
 {
-    close(member->fd);
-    member->fd = -1;
+    if (channel_is_proven(&member->channel))
+        return ADMISSION_RETURNED;
+    return member->greeted ? ADMISSION_GREETED : ADMISSION_NEW;
 }
 
 /* ---- group root ------------------------------------------------------------------------------------ */
@@ -368,13 +380,12 @@ static bool evict_client(struct group_root *root, const struct admission_address
     static_assert(GROUP_CLIENTS_MAX <= ADMISSION_PLACES_MAX, "places of admission.h");
     for (uint32_t i = 0; i < GROUP_CLIENTS_MAX; i++) {
         struct group_member *client = &root->clients[i];
-        if (client->fd < 0)
+        if (client->channel.fd < 0)
             continue;
-        places[count] =
-            (struct admission_place){.address = client->address,
-                                     .connection = client->fd,
-                                     .standing = client->greeted ? ADMISSION_GREETED : ADMISSION_NEW,
-                                     .arrival = client->arrival};
+        places[count] = (struct admission_place){.address = client->address,
+                                                 .connection = client->channel.fd,
+                                                 .standing = standing_of(client),
+                                                 .arrival = client->arrival};
         members[count++] = client;
     }
     uint32_t victim = admission_victim(places, count, newcomer);
@@ -386,7 +397,7 @@ static bool evict_client(struct group_root *root, const struct admission_address
 static struct group_member *free_place(struct group_root *root)
 {
     for (uint32_t i = 0; i < GROUP_CLIENTS_MAX; i++)
-        if (root->clients[i].fd < 0)
+        if (root->clients[i].channel.fd < 0)
             return &root->clients[i];
     return NULL;
 }
@@ -397,9 +408,9 @@ static void add_client(struct group_root *root, int fd, lh_time now)
     struct group_member *place = free_place(root);
     if (!place && evict_client(root, &address))
         place = free_place(root);
-    assert(place); /* clients are new or greeted, and these leave */
-    group_member_start(place, fd, now);
-    place->arrival = root->arrivals++;
+    assert(place); /* clients are new or greeted, or have proved the key, and of these some leave */
+    if (group_member_start(place, fd, root->terms.tls, now) == 0)
+        place->arrival = root->arrivals++;
 }
 
 /* The client stays in the backlog until a descriptor is free. */
@@ -419,7 +430,7 @@ static uint32_t count_free(const struct group_root *root)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < GROUP_CLIENTS_MAX; i++)
-        count += root->clients[i].fd < 0;
+        count += root->clients[i].channel.fd < 0;
     return count;
 }
 
@@ -451,19 +462,19 @@ static bool is_same_process(const struct group_member *a, const struct group_mem
 static int join(struct group_root *root, struct group_member *client)
 {
     struct group_member *rank = &root->ranks[client->claim.rank];
-    if (rank->fd >= 0 && root->phase == PHASE_JOIN && is_same_process(rank, client)) {
-        group_member_close(rank);
+    if (rank->channel.fd >= 0 && root->phase == PHASE_JOIN && is_same_process(rank, client)) {
+        channel_close(&rank->channel);
         *rank = *client;
-        client->fd = -1;
+        client->channel = (struct channel){.fd = -1};
         return 0;
     }
-    if (rank->fd >= 0)
+    if (rank->channel.fd >= 0)
         return lh_fail(LH_EHANDSHAKE,
                        "rank %u joined twice, first from %s (give each process a different rank)",
                        client->claim.rank, rank->name);
     assert(root->phase == PHASE_JOIN && root->waiting > 0);
     *rank = *client;
-    client->fd = -1;
+    client->channel = (struct channel){.fd = -1};
     root->over[rank->claim.rank] = true;
     root->waiting--;
     return 0;
@@ -496,7 +507,7 @@ static int on_gone(struct group_root *root, struct group_member *member)
     if (root->phase != PHASE_JOIN)
         return lh_fail(LH_EPEER, "rank %u (%s) has disconnected (its output has the reason)", rank,
                        member->name);
-    group_member_close(member);
+    channel_close(&member->channel);
     release_rank(root, member);
     return 0;
 }
@@ -544,15 +555,15 @@ static int step_rank(struct group_root *root, uint32_t rank)
 static void add_poll(struct group_root *root, struct group_member *member, short events, nfds_t *count)
 {
     member->poll = 0;
-    if (member->fd < 0)
+    if (member->channel.fd < 0)
         return;
     member->poll = (uint32_t)*count;
-    root->polls[(*count)++] = (struct pollfd){.fd = member->fd, .events = events};
+    root->polls[(*count)++] = (struct pollfd){.fd = member->channel.fd, .events = events};
 }
 
 static bool is_ready(const struct group_root *root, const struct group_member *member)
 {
-    return member->fd >= 0 && member->poll && root->polls[member->poll].revents;
+    return member->channel.fd >= 0 && member->poll && root->polls[member->poll].revents;
 }
 
 /* Open descriptors alone: poll() takes no more entries than a process may have descriptors. In the last
@@ -601,7 +612,7 @@ static int step_all(struct group_root *root)
             error = step_rank(root, rank);
     for (uint32_t i = 0; i < GROUP_CLIENTS_MAX && !error; i++) {
         struct group_member *client = &root->clients[i];
-        if (is_ready(root, client) || (client->fd >= 0 && client->deadline <= now))
+        if (is_ready(root, client) || (client->channel.fd >= 0 && client->deadline <= now))
             step_client(root, client, now);
     }
     if (!error && root->polls[0].revents & POLLIN)
@@ -613,7 +624,7 @@ static int step_all(struct group_root *root)
 static void abandon(struct group_root *root)
 {
     for (uint32_t rank = 1; rank < root->terms.size; rank++)
-        if (root->ranks[rank].fd >= 0)
+        if (root->ranks[rank].channel.fd >= 0)
             group_member_refuse(&root->ranks[rank]);
 }
 
@@ -647,14 +658,15 @@ static void free_root(struct group_root *root)
 }
 
 int group_root_open(const char *where, uint32_t size, const char *secret, const char *job,
-                    struct group_root **out)
+                    struct tls_context *tls, struct group_root **out)
 {
     uint16_t port;
     int error = 0;
     struct group_root *root = calloc(1, sizeof *root);
     if (!root)
         return lh_fail(LH_ENOMEM, "no memory for a rendezvous");
-    root->terms = (struct group_terms){.size = size, .secret = secret, .job = *job ? job : root->job};
+    root->terms =
+        (struct group_terms){.size = size, .secret = secret, .job = *job ? job : root->job, .tls = tls};
     root->ranks = calloc(size, sizeof *root->ranks);
     root->over = calloc(size, sizeof *root->over);
     root->polls = calloc(1 + GROUP_CLIENTS_MAX + (size_t)size, sizeof *root->polls);
@@ -671,9 +683,9 @@ int group_root_open(const char *where, uint32_t size, const char *secret, const 
         return error;
     }
     for (uint32_t rank = 0; rank < size; rank++)
-        root->ranks[rank].fd = -1;
+        root->ranks[rank].channel.fd = -1;
     for (uint32_t i = 0; i < GROUP_CLIENTS_MAX; i++)
-        root->clients[i].fd = -1;
+        root->clients[i].channel.fd = -1;
     *out = root;
     return 0;
 }
@@ -722,7 +734,7 @@ int group_root_exchange(struct group_root *root, const void *mine, size_t bytes,
 int group_root_socket(const struct group_root *root, uint32_t rank)
 {
     assert(rank > 0 && rank < root->terms.size);
-    return root->ranks[rank].fd;
+    return root->ranks[rank].channel.fd;
 }
 
 void group_root_close(struct group_root *root)
@@ -733,10 +745,10 @@ void group_root_close(struct group_root *root)
     lh_fail(LH_EHANDSHAKE, "the group is complete: %u ranks have joined (is a rank used twice?)",
             root->terms.size);
     for (uint32_t i = 0; i < GROUP_CLIENTS_MAX; i++)
-        if (root->clients[i].fd >= 0)
+        if (root->clients[i].channel.fd >= 0)
             group_member_refuse(&root->clients[i]);
     for (uint32_t rank = 1; rank < root->terms.size; rank++)
-        if (root->ranks[rank].fd >= 0)
-            group_member_close(&root->ranks[rank]);
+        if (root->ranks[rank].channel.fd >= 0)
+            channel_close(&root->ranks[rank].channel);
     free_root(root);
 }

@@ -16,15 +16,16 @@
 #include "launch/admission.h"
 #include "launch/group_frames.h"
 #include "launch/tcp.h"
+#include "launch/tls_channel.h"
 
 #define GROUP_CLIENTS_MAX 64u
 
 struct group_root;
 
-/* Listens at "HOST:PORT" for size - 1 ranks. secret and job: "" for none; they stay the caller's. -LH_EADDR,
- * -LH_ENOMEM, -LH_ESYSTEM. */
+/* Listens at "HOST:PORT" for size - 1 ranks. secret and job: "" for none; tls: NULL for clear text; they stay
+ * the caller's. -LH_EADDR, -LH_ENOMEM, -LH_ESYSTEM. */
 int group_root_open(const char *where, uint32_t size, const char *secret, const char *job,
-                    struct group_root **root);
+                    struct tls_context *tls, struct group_root **root);
 /* Waits until all ranks have joined. -LH_ETIMEDOUT names those that are missing. */
 int group_root_join(struct group_root *root, lh_time timeout_ns);
 /* As group_exchange() of rank 0. -LH_ETIMEDOUT and -LH_EPEER name the rank, -LH_EINVAL two ranks whose sizes
@@ -44,10 +45,10 @@ void group_root_close(struct group_root *root);
  */
 
 struct group_member {
-    int fd;           /* -1: none */
-    lh_time deadline; /* of its handshake */
-    uint64_t arrival; /* its number among all clients */
-    uint32_t poll;    /* its index in the table for poll(); 0: not there */
+    struct channel channel; /* descriptor -1: none */
+    lh_time deadline;       /* of its handshake */
+    uint64_t arrival;       /* its number among all clients */
+    uint32_t poll;          /* its index in the table for poll(); 0: not there */
     struct admission_address address;
     bool greeted;  /* HELLO has come, and CHALLENGE was sent */
     bool outdated; /* its next PROOF is for another nonce of rank 0, and another one follows */
@@ -65,12 +66,13 @@ struct group_terms {
     uint32_t size;
     const char *secret;
     const char *job;
+    struct tls_context *tls;  /* NULL: clear text */
     struct admission_key key; /* of rank 0's nonces */
     lh_time deadline;         /* of the rendezvous */
 };
 
-/* Takes an accepted socket, non-blocking. */
-void group_member_start(struct group_member *member, int fd, lh_time now);
+/* Takes an accepted socket, non-blocking. -LH_ENOMEM: it is closed. */
+int group_member_start(struct group_member *member, int fd, struct tls_context *tls, lh_time now);
 /* Goes on with its handshake. 1: it has proved its claim; 0: more is to come; or why it is to be refused. */
 int group_member_step(struct group_member *member, const struct group_terms *terms, lh_time now);
 /* Reads its PART of `bytes` for that round into part. 1: whole; 0; -LH_EINVAL: of other bytes; -LH_EPEER;

@@ -163,7 +163,20 @@ static uint32_t smaller(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-static const char *name_of(enum handshake_encryption encryption)
+enum handshake_encryption handshake_encryption_of(enum lh_encryption wanted)
+{
+    switch (wanted) {
+    case LH_ENCRYPTION_FULL:
+        return HANDSHAKE_ENCRYPTION_FULL;
+    case LH_ENCRYPTION_AUTH:
+        return HANDSHAKE_ENCRYPTION_AUTH;
+    case LH_ENCRYPTION_OFF:
+        break;
+    }
+    return HANDSHAKE_ENCRYPTION_NONE;
+}
+
+const char *handshake_encryption_name(enum handshake_encryption encryption)
 {
     static const char *const names[] = {"off", "auth", "full"};
     return names[encryption];
@@ -186,7 +199,8 @@ int handshake_check_encryption(const struct handshake_proposal *connecting,
     return lh_fail(LH_EHANDSHAKE,
                    "encryption differs: the listener has \"%s\", the client \"%s\" (use the same "
                    "--encryption on both sides)",
-                   name_of(accepting->encryption), name_of(connecting->encryption));
+                   handshake_encryption_name(accepting->encryption),
+                   handshake_encryption_name(connecting->encryption));
 }
 
 void handshake_use_powers(struct handshake_proposal *proposal)

@@ -118,6 +118,9 @@ uint64_t handshake_link_bytes(const struct lh_link_spec *link);
 int handshake_link_check(const struct lh_link_spec *link);
 /* -LH_EHANDSHAKE names the field. */
 int handshake_proposal_decode(const uint8_t *body, uint32_t bytes, struct handshake_proposal *proposal);
+/* What a side wants, on the wire; and for people: "full", "auth", "off". */
+enum handshake_encryption handshake_encryption_of(enum lh_encryption wanted);
+const char *handshake_encryption_name(enum handshake_encryption encryption);
 /* Whether the sides may meet: -LH_EHANDSHAKE names what each wants, in words that fit both. knows: the other
  * side's version says it. */
 int handshake_check_encryption(const struct handshake_proposal *connecting,

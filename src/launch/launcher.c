@@ -314,6 +314,8 @@ static int read_own(const struct source *source, struct launcher_settings *setti
     if (!error)
         error = read_text(source, "LONGHAUL_SECRET", settings->secret, sizeof settings->secret);
     if (!error)
+        error = read_text(source, "LONGHAUL_KEY_FILE", settings->key_file, sizeof settings->key_file);
+    if (!error)
         error =
             read_text(source, "LONGHAUL_SOCKET_IFNAME", settings->interfaces, sizeof settings->interfaces);
     if (!error)

@@ -27,16 +27,18 @@
 #define LAUNCHER_WHERE_MAX  (LAUNCHER_HOST_MAX + 8u)
 #define LAUNCHER_SITE_MAX   64u
 #define LAUNCHER_TEXT_MAX   256u
+#define LAUNCHER_PATH_MAX   4096u
 #define LAUNCHER_JOB_MAX    64u
 
 struct launcher_settings {
     const char *launcher; /* for people: "Open MPI" */
     uint32_t rank, size;
-    char where[LAUNCHER_WHERE_MAX];  /* of rank 0: "HOST:PORT" */
-    char listen[LAUNCHER_WHERE_MAX]; /* where rank 0 listens: there, on a loopback address; else ":PORT" */
-    char site[LAUNCHER_SITE_MAX];    /* LONGHAUL_SITE, or "" */
-    char secret[LAUNCHER_TEXT_MAX];  /* LONGHAUL_SECRET, or "": none */
-    char job[LAUNCHER_JOB_MAX];      /* what the launcher calls this job, "SLURM_JOB_ID=17.0"; or "" */
+    char where[LAUNCHER_WHERE_MAX];   /* of rank 0: "HOST:PORT" */
+    char listen[LAUNCHER_WHERE_MAX];  /* where rank 0 listens: there, on a loopback address; else ":PORT" */
+    char site[LAUNCHER_SITE_MAX];     /* LONGHAUL_SITE, or "" */
+    char secret[LAUNCHER_TEXT_MAX];   /* LONGHAUL_SECRET, or "": none */
+    char key_file[LAUNCHER_PATH_MAX]; /* LONGHAUL_KEY_FILE, or "": none */
+    char job[LAUNCHER_JOB_MAX];       /* what the launcher calls this job, "SLURM_JOB_ID=17.0"; or "" */
     char interfaces[LAUNCHER_TEXT_MAX]; /* LONGHAUL_SOCKET_IFNAME, or "": not chosen */
     struct lh_link_spec link;           /* LONGHAUL_LINK: emulated between sites; or none */
 };

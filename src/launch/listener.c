@@ -52,12 +52,8 @@
 static int check_device(const struct lh_attr *attr)
 {
     const struct lh_security *security = attr->security;
-    if (!security || security->encryption != LH_ENCRYPTION_FULL || fabric_device_encrypts(attr->device))
-        return 0;
-    return lh_fail(LH_EUNSUPPORTED,
-                   "device %s does not encrypt data: use udp:, or --encryption auth where the network "
-                   "encrypts",
-                   attr->device);
+    bool encrypts = security && security->encryption == LH_ENCRYPTION_FULL;
+    return encrypts ? fabric_device_check_encrypts(attr->device) : 0;
 }
 
 /* ---- listen ---------------------------------------------------------------------------------------- */

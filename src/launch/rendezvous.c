@@ -153,19 +153,6 @@ static int path_mtu(int fd, const char *device, bool encrypts, uint32_t *fits, b
     return error;
 }
 
-static enum handshake_encryption wanted_of(enum lh_encryption encryption)
-{
-    switch (encryption) {
-    case LH_ENCRYPTION_FULL:
-        return HANDSHAKE_ENCRYPTION_FULL;
-    case LH_ENCRYPTION_AUTH:
-        return HANDSHAKE_ENCRYPTION_AUTH;
-    case LH_ENCRYPTION_OFF:
-        break;
-    }
-    return HANDSHAKE_ENCRYPTION_NONE;
-}
-
 /* The first frame of this side. */
 static int make_proposal(int fd, const struct lh_attr *attr, uint8_t version, enum lh_encryption encryption,
                          struct handshake_proposal *mine)
@@ -189,7 +176,7 @@ static int make_proposal(int fd, const struct lh_attr *attr, uint8_t version, en
     /* Whole chunks are made of it when the MTU is agreed. */
     uint64_t slot_bytes = attr->slot_bytes ? attr->slot_bytes : ATTR_SLOT_BYTES_DEFAULT;
     *mine = (struct handshake_proposal){
-        .encryption = wanted_of(encryption),
+        .encryption = handshake_encryption_of(encryption),
         .mtu_bytes = complete.mtu_bytes,
         .any_mtu = any,
         .chunk_bytes = attr->chunk_bytes,
@@ -241,7 +228,7 @@ static int read_clear_text(struct rendezvous *r)
     if (got > 0 && header.type == HANDSHAKE_REFUSE)
         (void)refused(r, &header);
     r->older = false;
-    return r->full ? -LH_EHANDSHAKE : lh_fail(LH_EHANDSHAKE, "%s", CHANNEL_CLEAR_TEXT);
+    return r->full ? -LH_EHANDSHAKE : lh_fail(LH_EHANDSHAKE, "%s (%s)", CHANNEL_CLEAR_TEXT, CHANNEL_REMEDY);
 }
 
 /* 1: frames may pass, and the connecting side's first have left; 0: the handshake of TLS goes on. */

@@ -17,7 +17,7 @@
 
 #include "base/bytes.h"
 #include "base/min_max.h"
-#include "launch/key_file.h"
+#include "keys/key_file.h"
 #include "launch/tcp.h"
 
 #define RECORD_HEADER_BYTES 5u
@@ -28,7 +28,6 @@
 #define UNSENT_MAX          ((size_t)64 << 10)
 #define SEEN_MAX            4096u /* first messages of clients with the key that a repetition is known by */
 #define DRAINS_MAX          64u
-#define REMEDY              "use the same key file on both sides"
 
 /* RFC 8446, appendix B.4: TLS_AES_256_GCM_SHA384. */
 static const unsigned char suite[] = {0x13, 0x02};
@@ -37,6 +36,7 @@ struct tls_context {
     SSL_CTX *settings;
     enum lh_encryption encryption;
     struct key_secret secret;
+    const char *remedy;
     uint64_t seen[SEEN_MAX]; /* accepting side: randoms of clients, in the slots of their remainders */
 };
 
@@ -218,7 +218,8 @@ static bool set_up(SSL_CTX *settings)
            SSL_CTX_set_max_early_data(settings, 0) && SSL_CTX_set_recv_max_early_data(settings, 0);
 }
 
-int tls_context_of(const struct key_secret *secret, struct tls_context **out)
+int tls_context_of(const struct key_secret *secret, enum lh_encryption encryption, const char *remedy,
+                   struct tls_context **out)
 {
     struct tls_context *context = calloc(1, sizeof *context);
     if (!context || !CRYPTO_THREAD_run_once(&method_once, make_method) || !method) {
@@ -230,6 +231,8 @@ int tls_context_of(const struct key_secret *secret, struct tls_context **out)
     OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL);
     context->settings = SSL_CTX_new(TLS_method());
     context->secret = *secret;
+    context->encryption = encryption;
+    context->remedy = remedy;
     if (!context->settings || !set_up(context->settings)) {
         ERR_clear_error();
         tls_context_free(context);
@@ -248,9 +251,7 @@ int tls_context_create(const struct lh_security *security, struct tls_context **
         return 0;
     int error = key_file_read(security->key_file, &secret);
     if (!error)
-        error = tls_context_of(&secret, context);
-    if (!error && *context)
-        (*context)->encryption = security->encryption;
+        error = tls_context_of(&secret, security->encryption, CHANNEL_REMEDY, context);
     key_wipe(&secret);
     return error;
 }
@@ -296,9 +297,10 @@ static int no_tls(struct tls *tls)
 {
     tls->clear_text = true;
     if (!tls->accepting)
-        return lh_fail(LH_EHANDSHAKE, "%s", CHANNEL_CLEAR_TEXT);
+        return lh_fail(LH_EHANDSHAKE, "%s (%s)", CHANNEL_CLEAR_TEXT, tls->context->remedy);
     if (tls->first[0] == 'L') /* HANDSHAKE_MAGIC */
-        return lh_fail(LH_EHANDSHAKE, "the client has no key, the listener has one (" REMEDY ")");
+        return lh_fail(LH_EHANDSHAKE, "the client has no key, the listener has one (%s)",
+                       tls->context->remedy);
     return lh_fail(LH_EHANDSHAKE, "the remote side is not Longhaul (first byte 0x%02x)", tls->first[0]);
 }
 
@@ -371,7 +373,7 @@ static int explain(struct tls *tls)
     if (tls->error)
         return lh_fail(LH_EPEER, "connection to the remote side failed: %s", strerror(tls->error));
     if (tls->unknown || reason == SSL_R_BINDER_DOES_NOT_VERIFY || (!tls->proven && is_alert_of_key(reason)))
-        return lh_fail(LH_EHANDSHAKE, "the remote side has another key (" REMEDY ")");
+        return lh_fail(LH_EHANDSHAKE, "the remote side has another key (%s)", tls->context->remedy);
     if (tls->accepting && !tls->named)
         return lh_fail(LH_EHANDSHAKE, "TLS of the remote side is not Longhaul's (it names no key)");
     return lh_fail(LH_EHANDSHAKE, "TLS with the remote side failed: %s", words ? words : "unknown cause");
@@ -598,6 +600,27 @@ ssize_t channel_receive(struct channel *channel, void *data, size_t count)
     errno = why == SSL_ERROR_WANT_READ ? EAGAIN : tls->error ? tls->error : EPROTO;
     tls->failed |= why != SSL_ERROR_WANT_READ;
     return -1;
+}
+
+int channel_receive_all(struct channel *channel, void *data, size_t count, lh_time deadline)
+{
+    uint8_t *at = data;
+    while (count > 0) { /* until all is read or the deadline passes */
+        ssize_t got = channel_receive(channel, at, count);
+        bool waits = got < 0 && is_for_later(errno);
+        if (got == 0)
+            return lh_fail(LH_EPEER, "the remote side closed the connection");
+        if (got < 0 && !waits)
+            return lh_fail(LH_EPEER, "connection to the remote side failed: %s", strerror(errno));
+        if (got > 0) {
+            at += got;
+            count -= (size_t)got;
+        }
+        int error = waits ? tcp_wait(channel->fd, false, deadline) : 0;
+        if (error)
+            return error;
+    }
+    return 0;
 }
 
 bool channel_has_unread(const struct channel *channel)

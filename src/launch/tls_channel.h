@@ -23,10 +23,12 @@
 #include <longhaul/connection.h>
 
 #define CHANNEL_FIRST_MAX 1024u
+/* What to do about keys that differ, of a connection. */
+#define CHANNEL_REMEDY "use the same key file on both sides"
 /* Of the connecting side, for a peer that answers in clear text. */
 #define CHANNEL_CLEAR_TEXT                                                                                 \
     "the remote side answers in clear text: it has no key or is of an older release, or a host on the "    \
-    "path removes TLS (use the same key file on both sides)"
+    "path removes TLS"
 
 struct key_secret;
 struct tls;
@@ -36,8 +38,9 @@ struct tls_context;
 
 /* NULL as security: *context is NULL, for clear text. -LH_EINVAL, of a key file; -LH_ESYSTEM, -LH_ENOMEM. */
 int tls_context_create(const struct lh_security *security, struct tls_context **context);
-/* Of a secret that there is already. */
-int tls_context_of(const struct key_secret *secret, struct tls_context **context);
+/* Of a secret that there is already. remedy: for messages about keys that differ; a constant. */
+int tls_context_of(const struct key_secret *secret, enum lh_encryption encryption, const char *remedy,
+                   struct tls_context **context);
 /* NULL is fine. Channels in their handshake must not use it any more; others stay. */
 void tls_context_free(struct tls_context *context);
 /* What it is for: also of packets, or TLS alone. NULL: LH_ENCRYPTION_OFF. */
@@ -75,6 +78,8 @@ bool channel_has_unsent(const struct channel *channel);
 int channel_send_all(struct channel *channel, const void *data, size_t count, lh_time deadline);
 /* As recv() of a non-blocking socket; EPROTO: not of the peer. */
 ssize_t channel_receive(struct channel *channel, void *data, size_t count);
+/* All of it. 0, -LH_ETIMEDOUT, -LH_EPEER: also what is not of the peer. */
+int channel_receive_all(struct channel *channel, void *data, size_t count, lh_time deadline);
 /* Whether channel_receive() would give something, though the socket is not readable. */
 bool channel_has_unread(const struct channel *channel);
 /* Bytes of a secret that both sides have, of this handshake alone: RFC 8446, section 7.5. -LH_ESTATE: clear

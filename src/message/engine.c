@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "message/engine.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@
 #include "sdr/sdr_driver.h"
 #include "store/store.h"
 #include "wire/qp_info.h"
+#include "wire/roce_packet.h"
 
 /* ---- engine ---------------------------------------------------------------------------------------- */
 
@@ -126,7 +128,7 @@ static bool takes_any_payload(const char *device)
     return strncmp(device, "udp:", 4) == 0 || strncmp(device, "xdp:", 4) == 0;
 }
 
-uint32_t engine_payload_max(const struct lh_engine *engine)
+uint32_t engine_payload_max(const struct lh_engine *engine, bool sealed)
 {
     struct lh_device *devices;
     size_t count;
@@ -137,7 +139,9 @@ uint32_t engine_payload_max(const struct lh_engine *engine)
         if (strcmp(devices[i].name, engine->device) == 0)
             found = devices[i].mtu_bytes;
     lh_devices_free(devices);
-    return found;
+    /* The list has no more than the payload, rounded down: what is left may be nothing. */
+    static_assert(ROCE_SEALED_EXTRA <= ROCE_PAYLOAD_STEP, "one step suffices");
+    return sealed && found > ROCE_PAYLOAD_MIN ? found - ROCE_PAYLOAD_STEP : found;
 }
 
 lh_time engine_waiters_spin_ns(const struct lh_engine *engine)

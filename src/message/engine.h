@@ -45,9 +45,10 @@ struct lh_engine {
 int engine_watch(struct lh_engine *engine, struct watch_other *other);
 void engine_watch_writable(struct lh_engine *engine, struct watch_other *other, bool wanted);
 void engine_unwatch(struct lh_engine *engine, struct watch_other *other);
+/* The largest payload whose packets, sealed or not, the interface of a udp engine sends whole; 0: not
+ * known. */
+uint32_t engine_payload_max(const struct lh_engine *engine, bool sealed);
 /* How long threads that wait spin before they sleep; 0: they do not. */
-/* The largest payload whose packets the interface of a udp engine sends whole; 0: not known. */
-uint32_t engine_payload_max(const struct lh_engine *engine);
 lh_time engine_waiters_spin_ns(const struct lh_engine *engine);
 /* Of this process's ancestors, since the first call: another number in each child. */
 uint32_t engine_forks(void);

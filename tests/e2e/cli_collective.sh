@@ -245,17 +245,17 @@ expect_line "$work/both.err" "rank 1 joined twice"
 
 say "a wrong secret"
 free_port
-rank zero 0 2 "$port" LONGHAUL_SECRET=hush
+rank zero 0 2 "$port" LONGHAUL_SECRET=the-secret-of-one
 zero=$pid
-rank one 1 2 "$port" LONGHAUL_SECRET=hash
+rank one 1 2 "$port" LONGHAUL_SECRET=the-secret-of-two
 one=$pid
 ended "rank 1" "$one" 1 30
 ended "rank 0" "$zero" 1 30
 one_line one
 one_line zero
-expect_line "$work/one.err" "rank 1 has another secret than rank 0"
+expect_line "$work/one.err" "rank 0 at 127.0.0.1:$port: the remote side has another key"
 expect_line "$work/zero.err" "rank 1 of 2: not joined within 3 s; refused 127.0.0.1:"
-expect_line "$work/zero.err" ": rank 1 has another secret"
+expect_line "$work/zero.err" ": the remote side has another key"
 
 say "a port that is taken"
 mkdir "$work/out"

@@ -80,7 +80,7 @@ while IFS='|' read -r file words; do
     done
 done <<END
 open|mode 0640 lets other users use it (chmod 600 $work/open)
-word|not a key of 32 bytes in hexadecimal or base64 (make one: (umask 077; openssl rand -hex 32 >FILE))
+word|not a key of 32 bytes in hexadecimal or base64 (make one: longhaul key new FILE)
 absent|No such file or directory (make one:
 END
 
@@ -194,7 +194,7 @@ done
 recorded() {
     rm -f "$work/packets"
     export LH_TEST_RECORD=$work/packets
-    preload record_udp
+    preload record_sent
     start_recv recv "$work/out" "$@"
     send "$work/named-$secret" "$where" "$@"
     preload_end

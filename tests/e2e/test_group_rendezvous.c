@@ -78,7 +78,7 @@ static void *run(void *argument)
 {
     struct rank *rank = argument;
     struct group_meeting meeting;
-    rank->error = group_meeting_open(&rank->settings, rank->timeout_ns, &meeting);
+    rank->error = group_meeting_open(&rank->settings, NULL, rank->timeout_ns, &meeting);
     if (!rank->error) {
         rank->error = rank->leaves ? 0 : take_part(rank, &meeting);
         if (rank->error)

@@ -17,6 +17,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "message/connection_state.h"
 
 #define BLOCK     65536u
 #define PLACES    40u
@@ -28,6 +29,8 @@
 struct played {
     bool open;
     struct lh_attr attr;
+    uint8_t secret[SDR_SECRET_BYTES];
+    bool connecting;
 };
 
 static struct played connections[LANES];
@@ -35,7 +38,7 @@ static uint32_t opened, closed, opens_until, registered, freed_requests, posted[
 static uint32_t blob_lengths[LANES];
 static lh_time rtt_ns;
 static uint32_t mtu_bytes;
-static int send_error, post_error, path_error;
+static int send_error, post_error, path_error, encrypt_error;
 static uint64_t sent_users[SENDS];
 static uint64_t sent_tags[SENDS];
 static uint8_t sent_bytes[SENDS];
@@ -98,6 +101,17 @@ int lh_attach(struct lh_connection *connection, const void *blob, size_t bytes)
         return lh_fail(LH_EHANDSHAKE, "another blob");
     for (size_t i = 0; i < bytes; i++)
         assert_int_equal(at[i], 'a' + lane);
+    return 0;
+}
+
+int connection_encrypt(struct lh_connection *connection, const uint8_t secret[SDR_SECRET_BYTES],
+                       bool connecting)
+{
+    struct played *of = &connections[lane_at(connection)];
+    if (encrypt_error)
+        return lh_fail((enum lh_error) - encrypt_error, "no memory for keys");
+    memcpy(of->secret, secret, sizeof of->secret);
+    of->connecting = connecting;
     return 0;
 }
 
@@ -226,6 +240,7 @@ static int set_up(void **state)
     rtt_ns = 0;
     mtu_bytes = 4096;
     over = true;
+    encrypt_error = 0;
     for (enum lane lane = 0; lane < LANES; lane++)
         blob_lengths[lane] = 10 + lane;
     return 0;
@@ -361,6 +376,30 @@ static void test_blobs(void **state)
 }
 
 /* ---- lanes ------------------------------------------------------------------------------------------- */
+
+/* Each lane that there is has a secret of its own. */
+static void test_secrets_of_lanes(void **state)
+{
+    struct link link;
+    uint8_t secrets[LANES][PAIR_SECRET_BYTES];
+    (void)state;
+    for (int bounded = 0; bounded < 2; bounded++) {
+        set_up(NULL);
+        for (int lane = 0; lane < LANES; lane++)
+            memset(secrets[lane], '1' + lane, sizeof secrets[lane]);
+        assert_int_equal(open_link(&link, bounded, PLACES * BLOCK), 0);
+        assert_int_equal(link_encrypt(&link, secrets, bounded), 0);
+        for (uint32_t lane = 0; lane < opened; lane++) {
+            assert_memory_equal(connections[lane].secret, secrets[lane], sizeof secrets[lane]);
+            assert_int_equal(connections[lane].connecting, bounded);
+        }
+        assert_int_equal(opened, LANES - 1 + bounded);
+        encrypt_error = -LH_ENOMEM;
+        assert_int_equal(link_encrypt(&link, secrets, bounded), -LH_ENOMEM);
+        assert_string_equal(lh_last_error(), "group: rank 3: no memory for keys");
+        end_link(&link);
+    }
+}
 
 static void test_lane_of_a_message(void **state)
 {
@@ -804,6 +843,7 @@ int main(void)
         LINK_TEST(test_one_cannot_be_opened),
         LINK_TEST(test_places_in_the_queue),
         LINK_TEST(test_blobs),
+        LINK_TEST(test_secrets_of_lanes),
         LINK_TEST(test_lane_of_a_message),
         LINK_TEST(test_what_is_copied),
         LINK_TEST(test_bounds_of_what_is_in_flight),

@@ -102,11 +102,15 @@ static void attributes_are_checked(void **state)
     lh_attr_init(&with_key);
     lh_security_init(&security);
     with_key.security = &security;
-    for (int across = 0; across < 2; across++) {
-        attr = good;
-        *(across ? &attr.attr_across : &attr.attr) = &with_key;
-        refuse(&attr, -LH_EINVAL, "security: not supported by groups");
-    }
+    attr = good;
+    attr.attr_across = &with_key;
+    refuse(&attr, -LH_EINVAL, "attr_across.security: differs from attr.security");
+    attr.attr = &with_key;
+    refuse(&attr, -LH_EINVAL, "security.key_file: not set");
+    security.key_file = "/nowhere/key";
+    refuse(&attr, -LH_EINVAL, "key file /nowhere/key: No such file");
+    security.encryption = LH_ENCRYPTION_AUTH;
+    refuse(&attr, -LH_EINVAL, "LH_ENCRYPTION_AUTH has no effect, the exchange is the caller's");
     attr = good;
     memset(name, 'x', sizeof name);
     name[LH_GROUP_SITE_MAX] = '\0';
@@ -192,7 +196,10 @@ static void change_cards(struct rank_thread *thread)
         {3, -LH_EVERSION, "group: rank 1 has another release (use one)"},
         {7, -LH_EHANDSHAKE, "group: size 2 at rank"},
         {15, -LH_EHANDSHAKE, "group: block_bytes 262144 at rank"},
-        {CREATE_CARD_BYTES - 1, -LH_EVERSION, "group: rank 1 has another release (use one)"},
+        {CREATE_CARD_BYTES - SECURITY_CARD_BYTES - 1, -LH_EVERSION, "group: rank 1 has another release"},
+        {CREATE_CARD_BYTES - SECURITY_CARD_BYTES, -LH_EHANDSHAKE,
+         "group: rank 1 encrypts, rank 0 does not"},
+        {CREATE_CARD_BYTES - PAIR_PUBLIC_BYTES - 1, -LH_EHANDSHAKE, "has another key than rank"},
     };
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
         const struct broken_exchange broken = {.at = changes[i].at, .change = 1};

@@ -60,7 +60,7 @@ static void *run(void *argument)
     struct rank *rank = argument;
     struct group_meeting meeting;
     uint8_t mine[BYTES];
-    rank->error = group_meeting_open(&rank->settings, PATIENCE_NS, &meeting);
+    rank->error = group_meeting_open(&rank->settings, NULL, PATIENCE_NS, &meeting);
     if (rank->error)
         return NULL;
     for (unsigned round = 0; round < 2 && !rank->error; round++) {
@@ -106,7 +106,7 @@ static void the_port_is_taken(void **state)
     int fd;
     assert_int_equal(tcp_listen("127.0.0.1:0", &fd, &port), 0);
     settle(&settings, 0, 2, port);
-    assert_int_equal(group_meeting_open(&settings, PATIENCE_NS, &meeting), -LH_EADDR);
+    assert_int_equal(group_meeting_open(&settings, NULL, PATIENCE_NS, &meeting), -LH_EADDR);
     assert_non_null(strstr(lh_last_error(), "set MASTER_PORT to a free port"));
     close(fd);
 }
@@ -118,7 +118,7 @@ static void the_last_error_stays(void **state)
     struct launcher_settings settings;
     struct group_meeting meeting;
     settle(&settings, 0, 1, 1);
-    assert_int_equal(group_meeting_open(&settings, 0, &meeting), 0);
+    assert_int_equal(group_meeting_open(&settings, NULL, 0, &meeting), 0);
     lh_fail(LH_EPEER, "the reason");
     group_meeting_close(&meeting);
     assert_string_equal(lh_last_error(), "the reason");
@@ -195,7 +195,7 @@ static int meet_root(struct root *root, const char *job)
     strcpy(settings.secret, "hush");
     strcpy(settings.job, job);
     assert_int_equal(pthread_create(&root->thread, NULL, root->run ? root->run : run_root, root), 0);
-    int error = group_meeting_open(&settings, PATIENCE_NS, &meeting);
+    int error = group_meeting_open(&settings, NULL, PATIENCE_NS, &meeting);
     if (!error) {
         error = group_meeting_exchange(&meeting, "me", 2, all);
         if (!error)
@@ -360,7 +360,7 @@ static void nobody_is_rank_0(void **state)
     struct launcher_settings settings;
     struct group_meeting meeting;
     settle(&settings, 1, 2, free_port());
-    int error = group_meeting_open(&settings, 20 * LH_NS_PER_MS, &meeting);
+    int error = group_meeting_open(&settings, NULL, 20 * LH_NS_PER_MS, &meeting);
     expect_error(error, -LH_ETIMEDOUT, "rank 1: rank 0 did not answer within 0.02 s: 127.0.0.1:");
     expect_error(error, -LH_ETIMEDOUT, "(start rank 0; is MASTER_ADDR its host?)");
 }
@@ -392,7 +392,7 @@ static void rank_0_has_no_place(void **state)
     fcntl(root.listener, F_SETFL, 0); /* accept() waits */
     settle(&settings, 1, 2, port);
     assert_int_equal(pthread_create(&root.thread, NULL, run_full_for_ever, &root), 0);
-    int error = group_meeting_open(&settings, LH_NS_PER_S, &meeting);
+    int error = group_meeting_open(&settings, NULL, LH_NS_PER_S, &meeting);
     assert_int_equal(error, -LH_ETIMEDOUT);
     assert_memory_equal(lh_last_error(), "rank 1: ", 8);
     assert_null(strstr(lh_last_error(), "did not answer"));

@@ -132,20 +132,20 @@ static void begin(struct bench *bench, const char *secret, const char *job)
     *bench = (struct bench){.terms = {.size = SIZE, .secret = secret, .job = job, .deadline = 9000000}};
     memset(&bench->terms.key, 3, sizeof bench->terms.key);
     connect_ends(&bench->player.fd, &server);
-    group_member_start(&bench->member, server, 7);
+    group_member_start(&bench->member, server, NULL, 7);
 }
 
 static void end(struct bench *bench)
 {
-    if (bench->member.fd >= 0)
-        close(bench->member.fd);
+    if (bench->member.channel.fd >= 0)
+        close(bench->member.channel.fd);
     close(bench->player.fd);
 }
 
 /* What was sent has arrived. */
 static int step(struct bench *bench, lh_time now)
 {
-    assert_int_equal(tcp_wait(bench->member.fd, false, tcp_deadline(PATIENCE_NS)), 0);
+    assert_int_equal(tcp_wait(bench->member.channel.fd, false, tcp_deadline(PATIENCE_NS)), 0);
     return group_member_step(&bench->member, &bench->terms, now);
 }
 
@@ -198,7 +198,7 @@ static void refuse_hello(const char *secret, const char *job, struct group_hello
     send_hello(&bench.player, 1, hello.size);
     expect_error(step(&bench, 0), -LH_EHANDSHAKE, words);
     group_member_refuse(&bench.member);
-    assert_int_equal(bench.member.fd, -1);
+    assert_int_equal(bench.member.channel.fd, -1);
     expect_refusal(bench.player.fd, words);
     end(&bench);
 }
@@ -294,7 +294,7 @@ static void say_part(int fd, uint32_t round, const void *part, uint32_t bytes)
 
 static int read_part(struct bench *bench, uint32_t round, void *part, size_t bytes)
 {
-    assert_int_equal(tcp_wait(bench->member.fd, false, tcp_deadline(PATIENCE_NS)), 0);
+    assert_int_equal(tcp_wait(bench->member.channel.fd, false, tcp_deadline(PATIENCE_NS)), 0);
     return group_member_read_part(&bench->member, round, part, bytes);
 }
 
@@ -382,7 +382,7 @@ static struct group_root *open_root(struct play *play, void (*scene)(const struc
     struct group_root *root;
     play->scene = scene;
     snprintf(play->where, sizeof play->where, "127.0.0.1:%u", free_port());
-    assert_int_equal(group_root_open(play->where, SIZE, "hush", "A=1", &root), 0);
+    assert_int_equal(group_root_open(play->where, SIZE, "hush", "A=1", NULL, &root), 0);
     assert_int_equal(pthread_create(&play->thread, NULL, run_play, play), 0);
     return root;
 }
@@ -520,13 +520,13 @@ static void ranks_that_are_missing(void **state)
 {
     (void)state;
     struct group_root *root;
-    assert_int_equal(group_root_open("127.0.0.1:0", SIZE, "", "", &root), 0);
+    assert_int_equal(group_root_open("127.0.0.1:0", SIZE, "", "", NULL, &root), 0);
     expect_error(group_root_join(root, 0), -LH_ETIMEDOUT, "ranks 1, 2 of 3: not joined within 0 s");
     group_root_close(root);
-    assert_int_equal(group_root_open("127.0.0.1:0", 2, "", "", &root), 0);
+    assert_int_equal(group_root_open("127.0.0.1:0", 2, "", "", NULL, &root), 0);
     expect_error(group_root_join(root, 0), -LH_ETIMEDOUT, "rank 1 of 2: not joined within 0 s");
     group_root_close(root);
-    assert_int_equal(group_root_open("127.0.0.1:0", 12, "", "", &root), 0);
+    assert_int_equal(group_root_open("127.0.0.1:0", 12, "", "", NULL, &root), 0);
     expect_error(group_root_join(root, 0), -LH_ETIMEDOUT,
                  "ranks 1, 2, 3, 4, 5, 6, 7, 8 and 3 others of 12: not joined");
     group_root_close(root);
@@ -705,7 +705,7 @@ static void nobody_to_leave(void **state)
     struct play play;
     struct group_root *root;
     snprintf(play.where, sizeof play.where, "127.0.0.1:%u", free_port());
-    assert_int_equal(group_root_open(play.where, SIZE, "", "", &root), 0);
+    assert_int_equal(group_root_open(play.where, SIZE, "", "", NULL, &root), 0);
     int client = open_client(), limit = use_up_descriptors();
     connect_client(client, &play);
     int error = group_root_join(root, LH_NS_PER_S); /* long enough for one look at who is there */

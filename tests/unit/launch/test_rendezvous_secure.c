@@ -25,7 +25,7 @@
 
 #include "base/error.h"
 #include "fabric/udp/udp_state.h"
-#include "launch/key_file.h"
+#include "keys/key_file.h"
 #include "launch/tcp.h"
 #include "sdr/qp.h"
 

@@ -19,7 +19,7 @@
 #include <longhaul/error.h>
 
 #include "base/prng.h"
-#include "launch/key_file.h"
+#include "keys/key_file.h"
 #include "launch/tcp.h"
 
 #define FLOW_MAX    65536u
@@ -51,7 +51,7 @@ static struct tls_context *context_of(uint8_t byte)
     uint8_t key[KEY_BYTES];
     memset(key, byte, sizeof key);
     assert_int_equal(key_derive(key, &secret), 0);
-    assert_int_equal(tls_context_of(&secret, &context), 0);
+    assert_int_equal(tls_context_of(&secret, LH_ENCRYPTION_FULL, CHANNEL_REMEDY, &context), 0);
     return context;
 }
 
@@ -340,7 +340,7 @@ static void test_right_name_of_another_key(void **state)
     struct tls_context *forged;
     (void)state;
     strcpy(secret.identity, tls_context_identity(right));
-    assert_int_equal(tls_context_of(&secret, &forged), 0);
+    assert_int_equal(tls_context_of(&secret, LH_ENCRYPTION_FULL, CHANNEL_REMEDY, &forged), 0);
     begin(&path, forged, right);
     assert_true(relay(&path.up));
     expect_reason(channel_handshake(&path.server), -LH_EHANDSHAKE, "another key (use the same key file");

@@ -26,6 +26,7 @@ import longhaul.sim
 from longhaul import _native
 
 DEVICE = "udp:127.0.0.1"
+SECRET = "sixteen characters or more"
 
 
 def floats(*values):
@@ -33,7 +34,7 @@ def floats(*values):
 
 
 def meet(rank, size, port, **settings):
-    return longhaul.Group.rendezvous(f"127.0.0.1:{port}", rank, size, "a secret", **settings)
+    return longhaul.Group.rendezvous(f"127.0.0.1:{port}", rank, size, SECRET, **settings)
 
 
 # Two ends in a process.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "launch/key_file.h"
+#include "keys/key_file.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/crypto.h>
@@ -8,8 +9,11 @@
 #include <openssl/hmac.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <longhaul/connection.h>
 
 #include "base/error.h"
 
@@ -19,7 +23,8 @@
 #define ID_BYTES      16u
 #define MODE_OTHERS   077
 #define SALT          "longhaul key 1"
-#define MAKE_ONE      "make one: (umask 077; openssl rand -hex 32 >FILE)"
+#define TEXT_SALT     "longhaul text 1"
+#define MAKE_ONE      "make one: longhaul key new FILE"
 
 /* ---- text -------------------------------------------------------------------------------------------- */
 
@@ -92,24 +97,67 @@ static bool expand(const uint8_t prk[KEY_SECRET_BYTES], const char *purpose, uin
     return mac(prk, KEY_SECRET_BYTES, info, length + 1, out);
 }
 
-int key_derive(const uint8_t key[KEY_BYTES], struct key_secret *secret)
+static int no_hmac(void)
 {
-    uint8_t prk[KEY_SECRET_BYTES], id[KEY_SECRET_BYTES];
-    bool derived = mac(SALT, strlen(SALT), key, KEY_BYTES, prk) &&
-                   expand(prk, "tls psk of the rendezvous", secret->psk) &&
-                   expand(prk, "identity of the rendezvous", id);
-    OPENSSL_cleanse(prk, sizeof prk);
-    if (!derived)
-        return lh_fail(LH_ESYSTEM, "HMAC-SHA-384: not available in this system's libcrypto");
-    int used = snprintf(secret->identity, sizeof secret->identity, "longhaul 1 rendezvous ");
+    return lh_fail(LH_ESYSTEM, "HMAC-SHA-384: not available in this system's libcrypto");
+}
+
+static bool secret_of(const uint8_t prk[KEY_SECRET_BYTES], const char *psk, const char *identity,
+                      const char *prefix, struct key_secret *secret)
+{
+    uint8_t id[KEY_SECRET_BYTES];
+    if (!expand(prk, psk, secret->psk) || !expand(prk, identity, id))
+        return false;
+    int used = snprintf(secret->identity, sizeof secret->identity, "%s ", prefix);
     for (size_t i = 0; i < ID_BYTES; i++)
         used += snprintf(secret->identity + used, sizeof secret->identity - (size_t)used, "%02x", id[i]);
-    return 0;
+    return true;
+}
+
+int key_derive(const uint8_t key[KEY_BYTES], struct key_secret *secret)
+{
+    uint8_t prk[KEY_SECRET_BYTES];
+    bool derived = mac(SALT, strlen(SALT), key, KEY_BYTES, prk) &&
+                   secret_of(prk, "tls psk of the rendezvous", "identity of the rendezvous",
+                             "longhaul 1 rendezvous", secret);
+    OPENSSL_cleanse(prk, sizeof prk);
+    return derived ? 0 : no_hmac();
 }
 
 void key_wipe(struct key_secret *secret)
 {
     OPENSSL_cleanse(secret, sizeof *secret);
+}
+
+static int derive_group(const char *salt, const void *key, size_t bytes, struct key_group *group)
+{
+    uint8_t prk[KEY_SECRET_BYTES], name[KEY_SECRET_BYTES];
+    bool derived = mac(salt, strlen(salt), key, bytes, prk) &&
+                   secret_of(prk, "tls psk of a group", "identity of a group", "longhaul 1 group",
+                             &group->rendezvous) &&
+                   expand(prk, "pairs of a group", group->pairs) &&
+                   expand(prk, "name of a group's pairs", name);
+    OPENSSL_cleanse(prk, sizeof prk);
+    if (!derived)
+        return no_hmac();
+    memcpy(group->name, name, sizeof group->name);
+    return 0;
+}
+
+int key_group_of_text(const char *variable, const char *text, struct key_group *group)
+{
+    size_t bytes = strlen(text);
+    if (bytes < KEY_TEXT_MIN)
+        return lh_fail(LH_EINVAL,
+                       "%s: %zu characters are too few to encrypt with (use %u random ones or more, as of "
+                       "\"openssl rand -hex 16\"; or --encryption off)",
+                       variable, bytes, KEY_TEXT_MIN);
+    return derive_group(TEXT_SALT, text, bytes, group);
+}
+
+void key_group_wipe(struct key_group *group)
+{
+    OPENSSL_cleanse(group, sizeof *group);
 }
 
 /* ---- file -------------------------------------------------------------------------------------------- */
@@ -141,10 +189,9 @@ static int read_text(int fd, const char *file, char text[FILE_MAX], size_t *byte
     return 0;
 }
 
-int key_file_read(const char *file, struct key_secret *secret)
+static int read_key(const char *file, uint8_t key[KEY_BYTES])
 {
     char text[FILE_MAX];
-    uint8_t key[KEY_BYTES];
     size_t bytes = 0;
     int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
@@ -154,9 +201,75 @@ int key_file_read(const char *file, struct key_secret *secret)
     if (!error && (bytes == FILE_MAX || !key_parse(text, bytes, key)))
         error = lh_fail(LH_EINVAL,
                         "key file %s: not a key of 32 bytes in hexadecimal or base64 (" MAKE_ONE ")", file);
+    OPENSSL_cleanse(text, sizeof text);
+    return error;
+}
+
+int key_file_read(const char *file, struct key_secret *secret)
+{
+    uint8_t key[KEY_BYTES];
+    int error = read_key(file, key);
     if (!error)
         error = key_derive(key, secret);
-    OPENSSL_cleanse(text, sizeof text);
     OPENSSL_cleanse(key, sizeof key);
     return error;
+}
+
+int key_group_read(const char *file, struct key_group *group)
+{
+    uint8_t key[KEY_BYTES];
+    int error = read_key(file, key);
+    if (!error)
+        error = derive_group(SALT, key, KEY_BYTES, group);
+    OPENSSL_cleanse(key, sizeof key);
+    return error;
+}
+
+/* ---- new keys ---------------------------------------------------------------------------------------- */
+
+static bool write_key(int fd)
+{
+    uint8_t key[KEY_BYTES];
+    char text[HEX_DIGITS + 2];
+    bool random = getrandom(key, sizeof key, 0) == sizeof key;
+    for (size_t i = 0; i < sizeof key; i++)
+        snprintf(text + 2 * i, 3, "%02x", key[i]);
+    text[HEX_DIGITS] = '\n';
+    bool written = random && write(fd, text, HEX_DIGITS + 1) == (ssize_t)(HEX_DIGITS + 1) && !fsync(fd);
+    OPENSSL_cleanse(key, sizeof key);
+    OPENSSL_cleanse(text, sizeof text);
+    return written;
+}
+
+int lh_key_create(const char *file)
+{
+    if (!file)
+        return lh_fail_if_null("lh_key_create", "file", file);
+    int fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0 && errno == EEXIST)
+        return lh_fail(LH_EINVAL, "key file %s: there is a file already (use another name, or remove it)",
+                       file);
+    if (fd < 0)
+        return lh_fail(LH_ESYSTEM, "key file %s: %s", file, strerror(errno));
+    bool written = write_key(fd);
+    int error = errno;
+    close(fd);
+    if (written)
+        return 0;
+    unlink(file);
+    return lh_fail(LH_ESYSTEM, "key file %s: %s", file, strerror(error));
+}
+
+int lh_key_fingerprint(const char *file, char fingerprint[LH_KEY_FINGERPRINT_MAX])
+{
+    struct key_secret secret;
+    if (!file || !fingerprint)
+        return lh_fail_if_null("lh_key_fingerprint", file ? "fingerprint" : "file", NULL);
+    int error = key_file_read(file, &secret);
+    if (error)
+        return error;
+    static_assert(LH_KEY_FINGERPRINT_MAX == 2 * ID_BYTES + 1, "the digits of the identity");
+    snprintf(fingerprint, LH_KEY_FINGERPRINT_MAX, "%s", strrchr(secret.identity, ' ') + 1);
+    key_wipe(&secret);
+    return 0;
 }

@@ -1,5 +1,5 @@
 /* Key files: what is a key, who may have it, what is made of it. SPDX-License-Identifier: BSD-3-Clause */
-#include "launch/key_file.h"
+#include "keys/key_file.h"
 
 #include <fcntl.h>
 #include <openssl/evp.h>
@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include <longhaul/connection.h>
 #include <longhaul/error.h>
 
 #define HEX    "00112233445566778899aabbccddeeff0123456789abcdefFEDCBA9876543210"
@@ -66,18 +67,53 @@ static void test_texts_that_are_none(void **state)
 }
 
 /* OpenSSL's own HKDF, with the same salt and purpose. */
-static void hkdf(const char *purpose, uint8_t out[KEY_SECRET_BYTES])
+static void hkdf_of(const char *salt, const void *key, size_t key_bytes, const char *purpose,
+                    uint8_t out[KEY_SECRET_BYTES])
 {
     size_t bytes = KEY_SECRET_BYTES;
-    const char *salt = "longhaul key 1";
     EVP_PKEY_CTX *context = EVP_PKEY_CTX_new_id(EVP_PKEY_HKDF, NULL);
     assert_true(EVP_PKEY_derive_init(context) > 0);
     assert_true(EVP_PKEY_CTX_set_hkdf_md(context, EVP_sha384()) > 0);
     assert_true(EVP_PKEY_CTX_set1_hkdf_salt(context, (const uint8_t *)salt, (int)strlen(salt)) > 0);
-    assert_true(EVP_PKEY_CTX_set1_hkdf_key(context, bytes_of_both, KEY_BYTES) > 0);
+    assert_true(EVP_PKEY_CTX_set1_hkdf_key(context, key, (int)key_bytes) > 0);
     assert_true(EVP_PKEY_CTX_add1_hkdf_info(context, (const uint8_t *)purpose, (int)strlen(purpose)) > 0);
     assert_true(EVP_PKEY_derive(context, out, &bytes) > 0);
     EVP_PKEY_CTX_free(context);
+}
+
+static void hkdf(const char *purpose, uint8_t out[KEY_SECRET_BYTES])
+{
+    hkdf_of("longhaul key 1", bytes_of_both, KEY_BYTES, purpose, out);
+}
+
+static void check_group(const struct key_group *group, const char *salt, const void *key, size_t bytes)
+{
+    uint8_t expected[KEY_SECRET_BYTES];
+    char identity[KEY_IDENTITY_MAX];
+    hkdf_of(salt, key, bytes, "tls psk of a group", expected);
+    assert_memory_equal(group->rendezvous.psk, expected, sizeof expected);
+    hkdf_of(salt, key, bytes, "identity of a group", expected);
+    snprintf(identity, sizeof identity, "longhaul 1 group %02x%02x", expected[0], expected[1]);
+    assert_memory_equal(group->rendezvous.identity, identity, strlen(identity));
+    hkdf_of(salt, key, bytes, "pairs of a group", expected);
+    assert_memory_equal(group->pairs, expected, sizeof expected);
+    hkdf_of(salt, key, bytes, "name of a group's pairs", expected);
+    assert_memory_equal(group->name, expected, sizeof group->name);
+}
+
+/* A launcher's text: long enough that nobody finds it by trying. */
+static void test_group_of_text(void **state)
+{
+    static const char text[] = "0123456789abcdef";
+    struct key_group group;
+    (void)state;
+    assert_int_equal(key_group_of_text("LONGHAUL_SECRET", text, &group), 0);
+    check_group(&group, "longhaul text 1", text, strlen(text));
+    assert_int_equal(key_group_of_text("LONGHAUL_SECRET", text + 1, &group), -LH_EINVAL);
+    assert_non_null(strstr(lh_last_error(), "LONGHAUL_SECRET: 15 characters are too few to encrypt with"));
+    key_group_wipe(&group);
+    const struct key_group wiped = {0};
+    assert_memory_equal(&group, &wiped, sizeof wiped);
 }
 
 static void test_secret_is_hkdf(void **state)
@@ -137,7 +173,40 @@ static void test_files(void **state)
         assert_int_equal(key_file_read(file, &secret), 0);
         assert_string_equal(secret.identity, expected.identity);
         assert_memory_equal(secret.psk, expected.psk, sizeof expected.psk);
+        struct key_group group;
+        assert_int_equal(key_group_read(file, &group), 0);
+        check_group(&group, "longhaul key 1", bytes_of_both, KEY_BYTES);
+        assert_memory_not_equal(group.rendezvous.psk, secret.psk, sizeof secret.psk);
     }
+}
+
+/* For this user alone, whatever the umask; and in place of no file. */
+static void test_new_files(void **state)
+{
+    char fingerprint[LH_KEY_FINGERPRINT_MAX], again[LH_KEY_FINGERPRINT_MAX];
+    struct key_secret secret;
+    struct stat status;
+    mode_t mask = umask(0);
+    (void)state;
+    unlink(file);
+    assert_int_equal(lh_key_create(file), 0);
+    umask(mask);
+    assert_int_equal(stat(file, &status), 0);
+    assert_int_equal(status.st_mode & 07777, 0600);
+    assert_int_equal(lh_key_fingerprint(file, fingerprint), 0);
+    assert_int_equal(key_file_read(file, &secret), 0);
+    assert_string_equal(strrchr(secret.identity, ' ') + 1, fingerprint);
+    assert_int_equal(lh_key_create(file), -LH_EINVAL);
+    assert_non_null(strstr(lh_last_error(), "there is a file already"));
+    assert_int_equal(lh_key_fingerprint(file, again), 0);
+    assert_string_equal(fingerprint, again);
+    unlink(file);
+    assert_int_equal(lh_key_create(file), 0);
+    assert_int_equal(lh_key_fingerprint(file, again), 0);
+    assert_string_not_equal(fingerprint, again);
+    assert_int_equal(lh_key_create(NULL), -LH_EINVAL);
+    assert_int_equal(lh_key_fingerprint(file, NULL), -LH_EINVAL);
+    assert_int_equal(lh_key_create("/nowhere/key"), -LH_ESYSTEM);
 }
 
 static void test_files_that_are_refused(void **state)
@@ -151,14 +220,14 @@ static void test_files_that_are_refused(void **state)
     write_file("password", 0600);
     expect_refused("not a key of 32 bytes");
     write_file("", 0600);
-    expect_refused("openssl rand -hex 32");
+    expect_refused("longhaul key new FILE");
     memset(large, ' ', sizeof large); /* a key, and more than is read */
     memcpy(large, HEX, strlen(HEX));
     large[sizeof large - 1] = 0;
     write_file(large, 0600);
     expect_refused("not a key of 32 bytes");
     unlink(file);
-    expect_refused("openssl rand -hex 32");
+    expect_refused("longhaul key new FILE");
     assert_int_equal(mkfifo(file, 0600), 0); /* without a writer: no wait */
     expect_refused("not a regular file");
     unlink(file);
@@ -198,7 +267,9 @@ int main(void)
         cmocka_unit_test(test_texts),
         cmocka_unit_test(test_texts_that_are_none),
         cmocka_unit_test(test_secret_is_hkdf),
+        cmocka_unit_test(test_group_of_text),
         cmocka_unit_test(test_files),
+        cmocka_unit_test(test_new_files),
         cmocka_unit_test(test_files_that_are_refused),
         cmocka_unit_test(test_file_of_another_user),
     };

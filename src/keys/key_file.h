@@ -1,8 +1,10 @@
 /*
- * key_file.h - the key that both sides of a connection have, read from a file, and what is derived from it.
+ * key_file.h - the key that both sides of a connection have, or all ranks of a group, read from a file, and
+ * what is derived from it.
  *
  * The file has 32 random bytes, as 64 hexadecimal digits or in base64. They are never used themselves: HKDF
- * (RFC 5869) with SHA-384 makes a secret for each purpose of them, so that one file may serve several.
+ * (RFC 5869) with SHA-384 makes a secret for each purpose of them, so that one file may serve several. Ranks
+ * may have a text in place of it, the secret of their launcher.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -30,5 +32,24 @@ int key_derive(const uint8_t key[KEY_BYTES], struct key_secret *secret);
  * -LH_EINVAL: no such file, or no key; the message has the remedy. -LH_ESYSTEM. */
 int key_file_read(const char *file, struct key_secret *secret);
 void key_wipe(struct key_secret *secret);
+
+/* ---- groups ------------------------------------------------------------------------------------------ */
+
+#define KEY_NAME_BYTES 16u
+/* Shorter texts are refused: who records a handshake can try all texts that people think of. */
+#define KEY_TEXT_MIN 16u
+
+/* For a group of ranks. */
+struct key_group {
+    struct key_secret rendezvous;    /* of ranks and rank 0 */
+    uint8_t pairs[KEY_SECRET_BYTES]; /* part of the secret of each pair (pair_keys.h) */
+    uint8_t name[KEY_NAME_BYTES];    /* of the key, public */
+};
+
+/* Errors as of key_file_read(). */
+int key_group_read(const char *file, struct key_group *group);
+/* Of a text. variable: its name, for messages. -LH_EINVAL: shorter than KEY_TEXT_MIN; -LH_ESYSTEM. */
+int key_group_of_text(const char *variable, const char *text, struct key_group *group);
+void key_group_wipe(struct key_group *group);
 
 #endif

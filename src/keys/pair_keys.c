@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "keys/pair_keys.h"
+
+#include <assert.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/error.h"
+
+#define LABEL        "longhaul pair 1"
+#define LABEL_BYTES  (sizeof LABEL - 1)
+#define DIGEST_BYTES 48u /* of SHA-384 */
+
+struct peer {
+    uint8_t public[PAIR_PUBLIC_BYTES];
+    uint8_t card[DIGEST_BYTES];
+    uint8_t blob[DIGEST_BYTES]; /* this rank's for it */
+};
+
+struct pair_keys {
+    EVP_PKEY *own;
+    uint32_t rank, size;
+    uint8_t secret[KEY_SECRET_BYTES];
+    struct peer peers[]; /* by rank; of this rank without a blob */
+};
+
+static int not_available(const char *what)
+{
+    return lh_fail(LH_ESYSTEM, "%s: not available in this system's libcrypto", what);
+}
+
+/* ---- this rank --------------------------------------------------------------------------------------- */
+
+static bool make_key(struct pair_keys *keys)
+{
+    size_t bytes = PAIR_PUBLIC_BYTES;
+    keys->own = EVP_PKEY_Q_keygen(NULL, NULL, "X25519");
+    return keys->own && EVP_PKEY_get_raw_public_key(keys->own, keys->peers[keys->rank].public, &bytes) &&
+           bytes == PAIR_PUBLIC_BYTES;
+}
+
+int pair_keys_create(const uint8_t secret[KEY_SECRET_BYTES], uint32_t rank, uint32_t size,
+                     struct pair_keys **made)
+{
+    assert(rank < size);
+    struct pair_keys *keys = calloc(1, sizeof *keys + size * sizeof *keys->peers);
+    if (!keys)
+        return lh_fail(LH_ENOMEM, "no memory for keys of %u ranks", size);
+    keys->rank = rank;
+    keys->size = size;
+    memcpy(keys->secret, secret, sizeof keys->secret);
+    if (!make_key(keys)) {
+        pair_keys_free(keys);
+        return not_available("X25519");
+    }
+    *made = keys;
+    return 0;
+}
+
+void pair_keys_free(struct pair_keys *keys)
+{
+    if (!keys)
+        return;
+    EVP_PKEY_free(keys->own); /* cleanses it */
+    OPENSSL_cleanse(keys->secret, sizeof keys->secret);
+    free(keys);
+}
+
+const uint8_t *pair_keys_public(const struct pair_keys *keys)
+{
+    return keys->peers[keys->rank].public;
+}
+
+/* ---- what is exchanged ------------------------------------------------------------------------------- */
+
+static int digest_of(const void *data, size_t bytes, uint8_t out[DIGEST_BYTES])
+{
+    unsigned length = 0;
+    bool made = EVP_Digest(data, bytes, out, &length, EVP_sha384(), NULL) && length == DIGEST_BYTES;
+    return made ? 0 : not_available("SHA-384");
+}
+
+int pair_keys_set_card(struct pair_keys *keys, uint32_t rank, const uint8_t public[PAIR_PUBLIC_BYTES],
+                       const void *card, size_t bytes)
+{
+    assert(rank < keys->size);
+    if (rank != keys->rank)
+        memcpy(keys->peers[rank].public, public, PAIR_PUBLIC_BYTES);
+    return digest_of(card, bytes, keys->peers[rank].card);
+}
+
+int pair_keys_set_blob(struct pair_keys *keys, uint32_t rank, const void *blob, size_t bytes)
+{
+    assert(rank < keys->size);
+    return digest_of(blob, bytes, keys->peers[rank].blob);
+}
+
+/* ---- secrets ----------------------------------------------------------------------------------------- */
+
+static bool agree(EVP_PKEY *own, const uint8_t public[PAIR_PUBLIC_BYTES], uint8_t shared[PAIR_SECRET_BYTES])
+{
+    size_t bytes = PAIR_SECRET_BYTES;
+    EVP_PKEY *other = EVP_PKEY_new_raw_public_key(EVP_PKEY_X25519, NULL, public, PAIR_PUBLIC_BYTES);
+    EVP_PKEY_CTX *context = EVP_PKEY_CTX_new(own, NULL);
+    /* OpenSSL refuses a result of zeros, as of a public key of small order. */
+    bool agreed = other && context && EVP_PKEY_derive_init(context) > 0 &&
+                  EVP_PKEY_derive_set_peer(context, other) > 0 &&
+                  EVP_PKEY_derive(context, shared, &bytes) > 0 && bytes == PAIR_SECRET_BYTES;
+    EVP_PKEY_CTX_free(context);
+    EVP_PKEY_free(other);
+    return agreed;
+}
+
+static bool mac(const uint8_t key[KEY_SECRET_BYTES], const void *data, size_t bytes,
+                uint8_t out[DIGEST_BYTES])
+{
+    unsigned length = 0;
+    static_assert(KEY_SECRET_BYTES == DIGEST_BYTES, "keys are what HMAC gives");
+    return HMAC(EVP_sha384(), key, KEY_SECRET_BYTES, data, bytes, out, &length) && length == DIGEST_BYTES;
+}
+
+/* What both have exchanged, the lower rank's first. */
+static int transcript(const struct pair_keys *keys, uint32_t rank, const uint8_t blob[DIGEST_BYTES],
+                      uint8_t out[DIGEST_BYTES])
+{
+    uint8_t text[8 + 4 * DIGEST_BYTES];
+    bool first = keys->rank < rank;
+    const struct peer *peer = &keys->peers[rank];
+    const uint8_t *parts[] = {keys->peers[keys->rank].card, peer->card, peer->blob, blob};
+    lh_put_be32(text, first ? keys->rank : rank);
+    lh_put_be32(text + 4, first ? rank : keys->rank);
+    for (unsigned part = 0; part < 4; part++)
+        memcpy(text + 8 + part * DIGEST_BYTES, parts[first ? part : part ^ 1], DIGEST_BYTES);
+    return digest_of(text, sizeof text, out);
+}
+
+int pair_keys_derive(const struct pair_keys *keys, uint32_t rank, const void *blob, size_t bytes,
+                     uint8_t (*secrets)[PAIR_SECRET_BYTES], uint8_t count)
+{
+    uint8_t shared[PAIR_SECRET_BYTES], prk[DIGEST_BYTES], out[DIGEST_BYTES];
+    uint8_t theirs[DIGEST_BYTES], info[LABEL_BYTES + 1 + DIGEST_BYTES + 1];
+    assert(rank < keys->size && rank != keys->rank);
+    int error = digest_of(blob, bytes, theirs);
+    memcpy(info, LABEL, LABEL_BYTES);
+    info[sizeof info - 1] = 1;
+    if (!error)
+        error = transcript(keys, rank, theirs, info + LABEL_BYTES + 1);
+    if (!error && !agree(keys->own, keys->peers[rank].public, shared))
+        error = lh_fail(LH_EHANDSHAKE, "group: rank %u has given no public key of X25519", rank);
+    if (!error && !mac(keys->secret, shared, sizeof shared, prk))
+        error = not_available("HMAC-SHA-384");
+    for (uint8_t lane = 0; lane < count && !error; lane++) {
+        info[LABEL_BYTES] = lane;
+        if (mac(prk, info, sizeof info, out))
+            memcpy(secrets[lane], out, PAIR_SECRET_BYTES);
+        else
+            error = not_available("HMAC-SHA-384");
+    }
+    OPENSSL_cleanse(shared, sizeof shared);
+    OPENSSL_cleanse(prk, sizeof prk);
+    OPENSSL_cleanse(out, sizeof out);
+    return error;
+}

@@ -10,34 +10,54 @@
 #include "plugins/mpi/pmpi_shim.h"
 
 #include <limits.h>
+#include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* How long a call waits between two looks at MPI. */
 #define LOOK_MIN_NS (50 * LH_NS_PER_US)
 #define LOOK_MAX_NS LH_NS_PER_MS
+/* Before that, as long as a site takes for some 100 KiB: then a pause would cost more than the processor. */
+#define LOOKS_BUSY 2000
 /* A call of MPI_Pack packs at most that, as it counts in int. */
 #define PACK_BYTES ((MPI_Count)1 << 30)
 
 /* ---- waiting ------------------------------------------------------------------------------------------- */
 
+/* Whether a rank of a group has died; then its text is that of lh_last_error(). */
+static bool has_failed(struct lh_group *group)
+{
+    char text[96];
+    int error = 0;
+    for (uint32_t r = 0; !error && r < lh_group_size(group); r++) {
+        error = lh_group_error(group, r);
+        snprintf(text, sizeof text, "rank %u has failed: %s", r, lh_strerror(error));
+    }
+    if (error)
+        lh_error_set(error, text);
+    return error != 0;
+}
+
 /* Waits for the end of an operation whose call has returned `error`. Meanwhile MPI makes progress: a peer may
- * wait for a message that this rank has sent before. */
-static int complete(MPI_Comm comm, int error, struct lh_collective *op)
+ * wait for a message that this rank has sent before. whole: the larger group that the operation's is a part
+ * of; a rank of it that dies ends the wait. NULL: none. */
+static int complete(MPI_Comm comm, int error, struct lh_collective *op, struct lh_group *whole)
 {
     struct lh_collective_result result;
     lh_time look = LOOK_MIN_NS;
     int is_there;
     if (error)
         return pmpi_raise(comm, lh_last_error());
-    while ((error = lh_collective_wait(op, look, &result)) == -LH_ETIMEDOUT) {
+    while ((error = lh_collective_wait(op, look, &result)) == -LH_ETIMEDOUT &&
+           !(whole && has_failed(whole))) {
         PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &is_there, MPI_STATUS_IGNORE);
         look = 2 * look < LOOK_MAX_NS ? 2 * look : LOOK_MAX_NS;
     }
+    int raised = error ? pmpi_raise(comm, lh_last_error()) : MPI_SUCCESS;
     lh_collective_free(op);
-    if (error)
-        return pmpi_raise(comm, lh_last_error());
-    return result.error ? pmpi_raise(comm, result.message) : MPI_SUCCESS;
+    return !error && result.error ? pmpi_raise(comm, result.message) : raised;
 }
 
 static int out_of_memory(MPI_Comm comm)
@@ -146,6 +166,60 @@ static struct lh_group *take_reduction(MPI_Comm comm, MPI_Count count, int parts
     return take(comm, (size_t)count * (size_t)parts * found->element_bytes, result);
 }
 
+/* Waits for a call of MPI within a site. Returns 0, or an error that no handler has got. A rank that has died
+ * there is an error of the group. */
+static int await(struct lh_group *group, MPI_Request *request)
+{
+    int is_done = 0, result = MPI_SUCCESS;
+    lh_time look = LOOK_MIN_NS;
+    for (int looks = 0; !result && !is_done; looks++) {
+        result = PMPI_Test(request, &is_done, MPI_STATUS_IGNORE);
+        if (looks < LOOKS_BUSY) {
+            sched_yield();
+            continue;
+        }
+        if (!is_done && has_failed(group))
+            return -LH_EPEER;
+        struct timespec pause = {.tv_nsec = is_done ? 0 : (long)look};
+        nanosleep(&pause, NULL);
+        look = 2 * look < LOOK_MAX_NS ? 2 * look : LOOK_MAX_NS;
+    }
+    return result ? lh_error_set(LH_EPEER, "MPI has failed within the site") : 0;
+}
+
+/* MPI sums in each site, Longhaul between the first ranks of all sites, MPI hands the result on. */
+static int allreduce_by_sites(struct lh_group *group, const struct pmpi_levels *levels, const void *in,
+                              void *out, int count, MPI_Datatype type, MPI_Op op,
+                              const struct reduction *found, MPI_Comm comm)
+{
+    struct lh_collective *operation = NULL;
+    MPI_Request request;
+    int result = MPI_SUCCESS;
+    bool leads = levels->leaders != NULL;
+    if (!leads && in == MPI_IN_PLACE)
+        in = out;
+    PMPI_Ireduce(in, leads ? out : NULL, count, type, op, 0, levels->site, &request);
+    if (await(group, &request))
+        return pmpi_raise(comm, lh_last_error());
+    if (leads) {
+        int error = lh_allreduce(levels->leaders, out, out, (size_t)count, found->type, found->reduction,
+                                 NULL, &operation);
+        result = complete(comm, error, operation, group);
+    }
+    int is_failed = result != MPI_SUCCESS;
+    PMPI_Ibcast(&is_failed, 1, MPI_INT, 0, levels->site, &request);
+    int error = await(group, &request);
+    if (!error && !is_failed) {
+        PMPI_Ibcast(out, count, type, 0, levels->site, &request);
+        error = await(group, &request);
+    }
+    if (result) /* the handler has got it */
+        return result;
+    if (!error && is_failed)
+        error = lh_error_set(LH_EPEER, "the first rank of the site has an error");
+    return error ? pmpi_raise(comm, lh_last_error()) : MPI_SUCCESS;
+}
+
 /* All try_ functions return true if *result is the call's. */
 static bool try_allreduce(const void *in, void *out, MPI_Count count, MPI_Datatype type, MPI_Op op,
                           MPI_Comm comm, int *result)
@@ -155,9 +229,14 @@ static bool try_allreduce(const void *in, void *out, MPI_Count count, MPI_Dataty
     struct lh_group *group = take_reduction(comm, count, 1, type, op, &found, result);
     if (!group)
         return *result != MPI_SUCCESS;
+    const struct pmpi_levels *levels = count <= INT_MAX ? pmpi_levels(comm) : NULL;
+    if (levels) {
+        *result = allreduce_by_sites(group, levels, in, out, (int)count, type, op, &found, comm);
+        return true;
+    }
     int error = lh_allreduce(group, in == MPI_IN_PLACE ? out : in, out, (size_t)count, found.type,
                              found.reduction, NULL, &operation);
-    *result = complete(comm, error, operation);
+    *result = complete(comm, error, operation, NULL);
     return true;
 }
 
@@ -172,7 +251,7 @@ static bool try_reduce(const void *in, void *out, MPI_Count count, MPI_Datatype 
     bool is_root = (uint32_t)root == lh_group_rank(group);
     int error = lh_reduce(group, in == MPI_IN_PLACE ? out : in, is_root ? out : NULL, (size_t)count,
                           found.type, found.reduction, (uint32_t)root, NULL, &operation);
-    *result = complete(comm, error, operation);
+    *result = complete(comm, error, operation, NULL);
     return true;
 }
 
@@ -205,7 +284,7 @@ static bool try_reduce_scatter(const void *in, void *out, MPI_Count count, MPI_D
         memcpy(copy, out, bytes);
     int error = lh_reduce_scatter(group, copy ? copy : in, out, (size_t)count, found.type, found.reduction,
                                   NULL, &operation);
-    *result = complete(comm, error, operation);
+    *result = complete(comm, error, operation, NULL);
     free(copy);
     return true;
 }
@@ -292,7 +371,7 @@ static bool try_broadcast(void *buffer, MPI_Count count, MPI_Datatype type, int 
         *result = copy_elements(&data, scratch, true, comm);
     if (!*result) {
         int error = lh_broadcast(group, place, bytes_of(&data), LH_U8, (uint32_t)root, NULL, &operation);
-        *result = complete(comm, error, operation);
+        *result = complete(comm, error, operation, NULL);
     }
     if (!*result && scratch && !is_root)
         *result = copy_elements(&data, scratch, false, comm);
@@ -328,7 +407,7 @@ static int move(struct lh_group *group, MPI_Comm comm, const struct data *in, ch
         result = copy_elements(in, in_scratch, true, comm);
     if (!result) {
         int error = start(group, in_scratch ? in_scratch : in->at, place, bytes, &operation);
-        result = complete(comm, error, operation);
+        result = complete(comm, error, operation, NULL);
     }
     if (!result && out_scratch)
         result = copy_elements(out, out_scratch, false, comm);

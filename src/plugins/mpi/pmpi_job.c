@@ -44,6 +44,7 @@ struct member {
     struct member *next; /* the newest first */
     MPI_Comm comm;
     struct lh_group *group;           /* NULL: none, or it could not be created */
+    struct pmpi_levels levels;        /* site: MPI_COMM_NULL without */
     char error[MPI_MAX_ERROR_STRING]; /* why it could not; "": no error */
 };
 
@@ -81,6 +82,12 @@ int pmpi_raise(MPI_Comm comm, const char *text)
     PMPI_Comm_call_errhandler(comm, code);
     return code;
 }
+
+/* Those of a communicator's ranks. */
+struct sites {
+    int count;
+    int own; /* this rank's number in job.sites */
+};
 
 /* ---- a communicator's group ---------------------------------------------------------------------------- */
 
@@ -168,61 +175,99 @@ static int create_group(struct meeting *meeting, int rank, struct lh_group **gro
     attr.attr = &inside;
     attr.attr_across = &across;
     attr.peer_timeout_ns = job.settings.peer_timeout_ns;
+    attr.thread = true; /* it learns of a rank that dies while this one waits in its site */
     return lh_group_create(&attr, group);
 }
 
-/* All ranks create the group, or none has one. The line is for error handlers that show no text. */
-static void meet(struct member *member, int rank, int size)
+/* Splits a group with several ranks at a site. */
+static int create_levels(struct member *member, int rank, int site)
 {
-    struct meeting meeting = {.comm = member->comm, .size = size};
-    int error = create_group(&meeting, rank, &member->group);
-    if (error)
-        snprintf(member->error, sizeof member->error, "%s", lh_last_error());
-    if (!meeting.is_over && gather_progress(&meeting, error ? FAILED : CREATED) && !error) {
-        snprintf(member->error, sizeof member->error, "%s", lh_last_error());
-        lh_group_destroy(member->group);
-        member->group = NULL;
-    }
-    if (*member->error)
-        fprintf(stderr, "%s: %s\n", SHIM, member->error);
+    int rank_at_site;
+    if (PMPI_Comm_split(member->comm, site, rank, &member->levels.site) ||
+        PMPI_Comm_rank(member->levels.site, &rank_at_site))
+        return lh_error_set(LH_EPEER, "MPI_Comm_split has failed");
+    return lh_group_split(member->group, rank_at_site ? LH_GROUP_NO_COLOR : 0, (uint32_t)rank,
+                          &member->levels.leaders);
 }
 
-/* Whether the ranks of a communicator are at several sites. Others are of another job, or alone. */
-static bool has_sites(MPI_Comm comm, int size)
+static void end_groups(struct member *member)
+{
+    lh_group_destroy(member->levels.leaders);
+    lh_group_destroy(member->group);
+    member->levels.leaders = member->group = NULL;
+    if (member->levels.site != MPI_COMM_NULL)
+        PMPI_Comm_free(&member->levels.site);
+}
+
+/* Whether this rank's step and those of all others have succeeded. */
+static int agree(struct meeting *meeting, struct member *member, int error)
+{
+    if (error)
+        snprintf(member->error, sizeof member->error, "%s", lh_last_error());
+    int differs = meeting->is_over ? error : gather_progress(meeting, error ? FAILED : CREATED);
+    if (differs && !error)
+        snprintf(member->error, sizeof member->error, "%s", lh_last_error());
+    return error ? error : differs;
+}
+
+/* All ranks create the group, or none has one. The line is for error handlers that show no text. */
+static void meet(struct member *member, int rank, int size, const struct sites *sites)
+{
+    struct meeting meeting = {.comm = member->comm, .size = size};
+    int error = agree(&meeting, member, create_group(&meeting, rank, &member->group));
+    if (!error && sites->count < size)
+        error = agree(&meeting, member, create_levels(member, rank, sites->own));
+    if (!error)
+        return;
+    end_groups(member);
+    fprintf(stderr, "%s: %s\n", SHIM, member->error);
+}
+
+/* The sites of a communicator. count: 0 if a rank is of another job. */
+static struct sites find_comm_sites(MPI_Comm comm, int rank, int size)
 {
     MPI_Group world, group;
-    int *ranks = calloc((size_t)size, 2 * sizeof *ranks), *of_world = ranks + size, first = 0;
-    bool has = false, is_known = ranks != NULL;
+    struct sites sites = {0};
+    int *ranks = calloc((size_t)size, 2 * sizeof *ranks), *of_world = ranks + size;
+    bool is_known = ranks != NULL;
     if (!is_known)
-        return false;
+        return sites;
     PMPI_Comm_group(MPI_COMM_WORLD, &world);
     PMPI_Comm_group(comm, &group);
     for (int r = 0; r < size; r++)
         ranks[r] = r;
     PMPI_Group_translate_ranks(group, size, ranks, world, of_world);
     for (int r = 0; r < size; r++) {
+        int before = 0;
         is_known &= of_world[r] != MPI_UNDEFINED;
-        first = r ? first : of_world[r];
-        has |= is_known && job.sites[of_world[r]] != job.sites[first];
+        while (is_known && before < r && job.sites[of_world[before]] != job.sites[of_world[r]])
+            before++;
+        sites.count += before == r;
     }
+    sites.count = is_known ? sites.count : 0;
+    sites.own = is_known ? job.sites[of_world[rank]] : 0;
     PMPI_Group_free(&group);
     PMPI_Group_free(&world);
     free(ranks);
-    return has && is_known;
+    return sites;
 }
 
 static int create_member(MPI_Comm comm, struct member **out)
 {
     int is_inter, rank, size;
+    struct sites sites = {0};
     struct member *member = calloc(1, sizeof *member);
     if (!member)
         return pmpi_raise(comm, "no memory for a communicator");
     member->comm = comm;
+    member->levels.site = MPI_COMM_NULL;
     PMPI_Comm_test_inter(comm, &is_inter);
     PMPI_Comm_size(comm, &size);
     PMPI_Comm_rank(comm, &rank);
-    if (!is_inter && size <= LH_GROUP_RANKS_MAX && has_sites(comm, size))
-        meet(member, rank, size);
+    if (!is_inter && size <= LH_GROUP_RANKS_MAX)
+        sites = find_comm_sites(comm, rank, size);
+    if (sites.count > 1)
+        meet(member, rank, size, &sites);
     pthread_mutex_lock(&job.lock);
     member->next = job.members;
     job.members = member;
@@ -249,6 +294,14 @@ int pmpi_group(MPI_Comm comm, struct lh_group **group)
     return MPI_SUCCESS;
 }
 
+const struct pmpi_levels *pmpi_levels(MPI_Comm comm)
+{
+    struct member *member = NULL;
+    int is_there = 0;
+    PMPI_Comm_get_attr(comm, job.keyval, (void *)&member, &is_there);
+    return is_there && member->levels.site != MPI_COMM_NULL ? &member->levels : NULL;
+}
+
 /* Of the attribute: the communicator ends. */
 static int delete_member(MPI_Comm comm, int keyval, void *value, void *extra)
 {
@@ -262,7 +315,7 @@ static int delete_member(MPI_Comm comm, int keyval, void *value, void *extra)
         *at = member->next;
     pthread_mutex_unlock(&job.lock);
     if (member)
-        lh_group_destroy(member->group);
+        end_groups(member);
     free(member);
     return MPI_SUCCESS;
 }

@@ -29,6 +29,13 @@ bool pmpi_takes(size_t bytes);
  * with *group NULL: MPI's own collectives serve the communicator. Else the communicator's error handler has
  * been called with the result. */
 int pmpi_group(MPI_Comm comm, struct lh_group **group);
+/* Of a communicator that has several ranks at a site: its first rank there leads it. */
+struct pmpi_levels {
+    MPI_Comm site;            /* the ranks of this rank's site; its rank 0 leads */
+    struct lh_group *leaders; /* of all sites; NULL at other ranks */
+};
+/* Returns the levels of a communicator with a group; NULL: each of its ranks is alone at its site. */
+const struct pmpi_levels *pmpi_levels(MPI_Comm comm);
 /* Calls the communicator's error handler with an error of that text; returns its code. */
 int pmpi_raise(MPI_Comm comm, const char *text);
 

@@ -120,8 +120,8 @@ mpi4py)
         command -v "mpirun.$mpi" >/dev/null || continue
         options=()
         [ "$mpi" = mpich ] || options=(--allow-run-as-root --oversubscribe)
-        MPI4PY_MPIABI=$mpi own_network timeout 120 "mpirun.$mpi" "${options[@]}" -n 3 "$python" test_mpi4py.py ||
-            exit 1
+        MPI4PY_MPIABI=$mpi own_network timeout 120 "mpirun.$mpi" "${options[@]}" -n 3 \
+            "$python" test_mpi4py.py || exit 1
     done
     ;;
 *)

@@ -33,7 +33,9 @@ def main():
         assert group.rank == part.Get_rank()
         assert set(group.sites) == {"here"}
         check_sum(group, range(rank % 2, size, 2))
-    leader = (size - 1) - (size - 1) % 2 if rank % 2 else size - 1 - size % 2  # of the other: its highest rank
+    # The leader of the other part: its highest rank.
+    highest = size - 1
+    leader = highest if highest % 2 != rank % 2 else highest - 1
     between = part.Create_intercomm(0, world, leader)
     try:
         longhaul.from_mpi4py(between)

@@ -26,18 +26,18 @@
 
 /* ---- waiting ------------------------------------------------------------------------------------------- */
 
-/* Whether a rank of a group has died; then its text is that of lh_last_error(). */
+/* Whether a rank of a group has died; then its text is that of lh_last_error(). One that has closed the group
+ * has not: its calls are complete, and it has freed the communicator. */
 static bool has_failed(struct lh_group *group)
 {
     char text[96];
-    int error = 0;
-    for (uint32_t r = 0; !error && r < lh_group_size(group); r++) {
-        error = lh_group_error(group, r);
-        snprintf(text, sizeof text, "rank %u has failed: %s", r, lh_strerror(error));
-    }
-    if (error)
-        lh_error_set(error, text);
-    return error != 0;
+    for (uint32_t r = 0; r < lh_group_size(group); r++)
+        if (lh_group_error(group, r) == -LH_EPEER) {
+            snprintf(text, sizeof text, "rank %u has failed: %s", r, lh_strerror(-LH_EPEER));
+            lh_error_set(LH_EPEER, text);
+            return true;
+        }
+    return false;
 }
 
 /* Waits for the end of an operation whose call has returned `error`. Meanwhile MPI makes progress: a peer may
@@ -188,9 +188,9 @@ static int await(struct lh_group *group, MPI_Request *request)
 }
 
 /* MPI sums in each site, Longhaul between the first ranks of all sites, MPI hands the result on. */
-static int allreduce_by_sites(struct lh_group *group, const struct pmpi_levels *levels, const void *in,
-                              void *out, int count, MPI_Datatype type, MPI_Op op,
-                              const struct reduction *found, MPI_Comm comm)
+static int allreduce_by_sites(struct lh_group *group, struct pmpi_levels *levels, const void *in, void *out,
+                              int count, MPI_Datatype type, MPI_Op op, const struct reduction *found,
+                              MPI_Comm comm)
 {
     struct lh_collective *operation = NULL;
     MPI_Request request;
@@ -206,16 +206,16 @@ static int allreduce_by_sites(struct lh_group *group, const struct pmpi_levels *
                                  NULL, &operation);
         result = complete(comm, error, operation, group);
     }
-    int is_failed = result != MPI_SUCCESS;
-    PMPI_Ibcast(&is_failed, 1, MPI_INT, 0, levels->site, &request);
+    levels->is_failed = result != MPI_SUCCESS;
+    PMPI_Ibcast(&levels->is_failed, 1, MPI_INT, 0, levels->site, &request);
     int error = await(group, &request);
-    if (!error && !is_failed) {
+    if (!error && !levels->is_failed) {
         PMPI_Ibcast(out, count, type, 0, levels->site, &request);
         error = await(group, &request);
     }
     if (result) /* the handler has got it */
         return result;
-    if (!error && is_failed)
+    if (!error && levels->is_failed)
         error = lh_error_set(LH_EPEER, "the first rank of the site has an error");
     return error ? pmpi_raise(comm, lh_last_error()) : MPI_SUCCESS;
 }
@@ -229,7 +229,7 @@ static bool try_allreduce(const void *in, void *out, MPI_Count count, MPI_Dataty
     struct lh_group *group = take_reduction(comm, count, 1, type, op, &found, result);
     if (!group)
         return *result != MPI_SUCCESS;
-    const struct pmpi_levels *levels = count <= INT_MAX ? pmpi_levels(comm) : NULL;
+    struct pmpi_levels *levels = count <= INT_MAX ? pmpi_levels(comm) : NULL;
     if (levels) {
         *result = allreduce_by_sites(group, levels, in, out, (int)count, type, op, &found, comm);
         return true;

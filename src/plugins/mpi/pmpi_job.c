@@ -294,7 +294,7 @@ int pmpi_group(MPI_Comm comm, struct lh_group **group)
     return MPI_SUCCESS;
 }
 
-const struct pmpi_levels *pmpi_levels(MPI_Comm comm)
+struct pmpi_levels *pmpi_levels(MPI_Comm comm)
 {
     struct member *member = NULL;
     int is_there = 0;

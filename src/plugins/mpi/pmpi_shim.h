@@ -33,9 +33,10 @@ int pmpi_group(MPI_Comm comm, struct lh_group **group);
 struct pmpi_levels {
     MPI_Comm site;            /* the ranks of this rank's site; its rank 0 leads */
     struct lh_group *leaders; /* of all sites; NULL at other ranks */
+    int is_failed;            /* of an all-reduce; MPI may store it after a failed wait */
 };
 /* Returns the levels of a communicator with a group; NULL: each of its ranks is alone at its site. */
-const struct pmpi_levels *pmpi_levels(MPI_Comm comm);
+struct pmpi_levels *pmpi_levels(MPI_Comm comm);
 /* Calls the communicator's error handler with an error of that text; returns its code. */
 int pmpi_raise(MPI_Comm comm, const char *text);
 

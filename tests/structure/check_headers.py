@@ -52,8 +52,8 @@ def main():
     work = list(jobs(cc, cxx))
     with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         for path, language, status, errors in pool.map(compile_alone, work):
-            if re.search("fatal error: '?infiniband/", errors):
-                print(f"{path}: not looked at, libibverbs is missing")
+            if re.search("fatal error: '?(infiniband/|mpi.h)", errors):
+                print(f"{path}: not looked at, its library's headers are missing, or not in the default path")
             elif status != 0:
                 told = [line for line in errors.splitlines() if "error" in line] or errors.splitlines()
                 report.add(path, 1, f"does not compile alone in {language}: {told[0] if told else status}",

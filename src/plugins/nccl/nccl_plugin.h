@@ -17,6 +17,7 @@
 #include <longhaul/longhaul.h>
 
 #include "plugins/nccl/nccl_net.h"
+#include "plugins/settings/plugin_settings.h"
 
 /* ---- settings: nccl_settings.c ------------------------------------------------------------------------- */
 
@@ -32,29 +33,11 @@ int nccl_watch_forks(void);
 bool nccl_is_inherited(void);
 int nccl_refuse_child(void);
 
-#define NCCL_TEXT_MAX    512
-#define NCCL_DEVICES_MAX 64
-
-/* Each from the variable of its comment; docs/nccl.md describes them. */
+/* docs/nccl.md describes the variables. */
 struct nccl_settings {
-    char reliability[NCCL_TEXT_MAX]; /* LONGHAUL_RELIABILITY */
-    char congestion[NCCL_TEXT_MAX];  /* LONGHAUL_CONGESTION; "": the library's choice */
-    char path_file[NCCL_TEXT_MAX];   /* LONGHAUL_PATH_FILE; "": none */
-    char key_file[NCCL_TEXT_MAX];    /* LONGHAUL_KEY_FILE; "": none */
-    char interfaces[NCCL_TEXT_MAX];  /* LONGHAUL_SOCKET_IFNAME, else NCCL_SOCKET_IFNAME; "": the default */
-    struct lh_link_spec link;        /* LONGHAUL_LINK */
-    uint64_t window_bytes;           /* LONGHAUL_WINDOW, of a connection: a power of two */
-    uint64_t rate_bps;               /* LONGHAUL_RATE; 0: unknown */
-    lh_time rtt_ns;                  /* LONGHAUL_RTT; 0: unknown */
-    lh_time peer_timeout_ns;         /* LONGHAUL_PEER_TIMEOUT */
-};
-
-struct nccl_device {
-    char name[96];      /* of lh_attr.device */
-    char interface[64]; /* "eth0" */
-    char address[64];   /* "192.0.2.7", "[2001:db8::7]" */
-    char pci_path[256]; /* of /sys; "": none */
-    int speed;          /* Mbit/s; 0: unknown */
+    struct plugin_settings shared;
+    uint64_t window_bytes; /* LONGHAUL_WINDOW, of a connection: a power of two */
+    lh_time rtt_ns;        /* LONGHAUL_RTT; 0: unknown */
 };
 
 /* The landing place of a receiving comm, which its handle announces: frames of equal length. */
@@ -71,9 +54,7 @@ struct nccl_landing nccl_landing_for(uint64_t window_bytes);
 /* Reads the environment. NCCL_INVALID_USAGE: a variable is invalid. */
 int nccl_settings_read(struct nccl_settings *settings);
 /* Lists the devices that the settings select: one for each interface. NCCL_SYSTEM_ERROR: there is none. */
-int nccl_settings_devices(const struct nccl_settings *settings, struct nccl_device *devices, int *count);
-/* Mbit/s, as NCCL has it. */
-int nccl_settings_speed(uint64_t rate_bps);
+int nccl_settings_devices(const struct nccl_settings *settings, struct plugin_device *devices, int *count);
 /* Sets the attributes of a connection or listener. They point into the settings. */
 void nccl_settings_attr(const struct nccl_settings *settings, struct lh_attr *attr,
                         struct lh_security *security);
@@ -81,7 +62,7 @@ void nccl_settings_attr(const struct nccl_settings *settings, struct lh_attr *at
 /* ---- the process: nccl_setup.c ------------------------------------------------------------------------- */
 
 struct nccl_properties {
-    const struct nccl_device *device;
+    const struct plugin_device *device;
     int index;
     int speed;     /* Mbit/s */
     float latency; /* us */

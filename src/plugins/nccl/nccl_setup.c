@@ -101,8 +101,8 @@ static struct {
     pthread_cond_t changed;
     bool is_ready, has_closer, is_ending;
     struct nccl_settings settings;
-    struct nccl_device devices[NCCL_DEVICES_MAX];
-    struct opened opened[NCCL_DEVICES_MAX];
+    struct plugin_device devices[PLUGIN_DEVICES_MAX];
+    struct opened opened[PLUGIN_DEVICES_MAX];
     int count;
     struct listen_comm *listens;
     struct attempt *attempts;
@@ -366,7 +366,7 @@ static bool on_notice(void *context, enum lh_notice notice, const char *text)
     return true;
 }
 
-static int listen_at(const struct nccl_device *device, struct lh_engine *engine,
+static int listen_at(const struct plugin_device *device, struct lh_engine *engine,
                      struct lh_listener **listener)
 {
     struct lh_attr attr;
@@ -393,7 +393,7 @@ static int open_device(int index, struct opened **out)
     struct lh_engine_attr attr;
     lh_engine_attr_init(&attr);
     attr.device = plugin.devices[index].name;
-    attr.rate_bps = plugin.settings.rate_bps;
+    attr.rate_bps = plugin.settings.shared.rate_bps;
     if (lh_engine_create(&attr, &opened->engine)) {
         nccl_log(NCCL_LOG_WARN, "%s: %s", plugin.devices[index].interface, lh_last_error());
         return NCCL_SYSTEM_ERROR;
@@ -436,20 +436,20 @@ static void tell_start(int version)
     for (int i = 0; i < plugin.count && used < sizeof names; i++)
         used += (size_t)snprintf(names + used, sizeof names - used, "%s%s %s", i ? ", " : "",
                                  plugin.devices[i].interface, plugin.devices[i].address);
-    if (settings->rate_bps && settings->rtt_ns) {
+    if (settings->shared.rate_bps && settings->rtt_ns) {
         /* A channel carries half a window a round trip, when a repair takes a second one. */
-        double flight = (double)settings->rate_bps / 8 * (double)settings->rtt_ns / 1e9;
+        double flight = (double)settings->shared.rate_bps / 8 * (double)settings->rtt_ns / 1e9;
         double channels = 2 * flight / (double)settings->window_bytes;
         unsigned count = channels < 1 ? 1 : channels > 64 ? 64 : (unsigned)channels + 1;
         snprintf(advice, sizeof advice, "; for this path: NCCL_MIN_NCHANNELS=%u or more", count);
     }
     nccl_log(NCCL_LOG_INFO,
              "Longhaul %s, table v%d: %s; reliability %s, congestion %s, window %s a connection%s%s%s%s",
-             lh_version(), version, names, settings->reliability,
-             *settings->congestion ? settings->congestion : "default",
+             lh_version(), version, names, settings->shared.reliability,
+             *settings->shared.congestion ? settings->shared.congestion : "default",
              lh_format_size(settings->window_bytes, window, sizeof window),
-             *settings->key_file ? ", key " : "", settings->key_file,
-             lh_link_is_none(&settings->link) ? "" : ", emulated link", advice);
+             *settings->shared.key_file ? ", key " : "", settings->shared.key_file,
+             lh_link_is_none(&settings->shared.link) ? "" : ", emulated link", advice);
 }
 
 int nccl_setup_init(nccl_logger logger, int version)
@@ -502,7 +502,7 @@ int nccl_setup_properties(int index, struct nccl_properties *properties)
     pthread_mutex_lock(&plugin.lock);
     int result = check_device(index, "getProperties");
     if (!result) {
-        int speed = nccl_settings_speed(plugin.settings.rate_bps);
+        int speed = plugin_speed(plugin.settings.shared.rate_bps);
         *properties = (struct nccl_properties){
             .device = &plugin.devices[index],
             .index = index,

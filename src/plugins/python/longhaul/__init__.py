@@ -23,7 +23,7 @@ from longhaul.connection import (
     connect,
     listen,
 )
-from longhaul.group import Group, Operation, Result
+from longhaul.group import Group, Operation, Result, from_mpi4py
 from longhaul.planning import Hadamard, ProbeServer, plan, predict, probe, sample
 
 __version__ = text(lib.lh_version())
@@ -47,6 +47,7 @@ __all__ = [
     "Result",
     "TimedOut",
     "connect",
+    "from_mpi4py",
     "listen",
     "nccl_plugin_path",
     "plan",

@@ -11,7 +11,6 @@ import hashlib
 import ipaddress
 import itertools
 import os
-import socket
 import threading
 import time
 import traceback
@@ -25,6 +24,7 @@ from torch.futures import Future
 
 from longhaul._native import check, failure, ffi, lib
 from longhaul.connection import Engine
+from longhaul.group import address_towards, device_of
 
 Finish = Callable[[], None]
 
@@ -392,28 +392,20 @@ def _innermost(store: Any) -> Any:
     return store
 
 
-def _address_towards(host: str) -> str:
-    """This host's address on the path to another."""
-    family, _, _, _, where = socket.getaddrinfo(host, 1, type=socket.SOCK_DGRAM)[0]
-    with socket.socket(family, socket.SOCK_DGRAM) as probe:
-        probe.connect(where)
-        return str(probe.getsockname()[0])
-
-
 def own_device(exchange: Callable[[bytes], list[bytes]], store: Any) -> str:
     """The device of this rank: an address that the ranks of other hosts reach."""
     chosen = os.environ.get("LONGHAUL_DEVICE")
     if chosen:
         exchange(b"chosen")
         return chosen
-    mine = _address_towards(getattr(_innermost(store), "host", None) or "127.0.0.1")
+    mine = address_towards(getattr(_innermost(store), "host", None) or "127.0.0.1")
     others = [other.decode() for other in exchange(mine.encode()) if other != b"chosen"]
     if ipaddress.ip_address(mine.split("%")[0]).is_loopback:
         for other in others:  # the store is on this host, and some rank is not
             if not ipaddress.ip_address(other.split("%")[0]).is_loopback:
-                mine = _address_towards(other)
+                mine = address_towards(other)
                 break
-    return f"udp:[{mine}]" if ":" in mine else f"udp:{mine}"
+    return device_of(mine)
 
 
 class Exchange:

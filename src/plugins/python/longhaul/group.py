@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import socket
 import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -585,3 +586,42 @@ def _needed(value: Any, name: str) -> Any:
     if value is None:
         raise ValueError(f"{name}: missing (the root needs it)")
     return value
+
+
+def address_towards(host: str) -> str:
+    """This host's address on the path to another."""
+    family, _, _, _, where = socket.getaddrinfo(host, 1, type=socket.SOCK_DGRAM)[0]
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        probe.connect(where)
+        return str(probe.getsockname()[0])
+
+
+def device_of(address: str) -> str:
+    """The device at an address of this host."""
+    return f"udp:[{address}]" if ":" in address else f"udp:{address}"
+
+
+def from_mpi4py(comm: Any, **settings: Any) -> Group:
+    """Creates a group of the ranks of an mpi4py communicator, which all call it: they meet by its allgather.
+
+    settings: as of Group(). Defaults: site is LONGHAUL_SITE; device is LONGHAUL_DEVICE, else 127.0.0.1 if all
+    ranks are on one host, else this host's address on the path to another one.
+
+        from mpi4py import MPI
+        group = longhaul.from_mpi4py(MPI.COMM_WORLD)
+    """
+    if comm.Is_inter():
+        raise ValueError("comm: an intercommunicator (merge it first)")
+    rank, size = int(comm.Get_rank()), int(comm.Get_size())
+
+    def exchange(mine: bytes) -> list[bytes]:
+        return list(comm.allgather(mine))
+
+    hosts = exchange(socket.gethostname().encode())
+    settings.setdefault("site", os.environ.get("LONGHAUL_SITE"))
+    if settings.get("engine") is None and settings.get("device") is None:
+        settings["device"] = os.environ.get("LONGHAUL_DEVICE")
+        others = [host.decode() for host in hosts if host != hosts[rank]]
+        if not settings["device"]:
+            settings["device"] = device_of(address_towards(others[0])) if others else "udp:127.0.0.1"
+    return Group(rank, size, exchange, **settings)

@@ -4,6 +4,7 @@
 #   run.sh torch      the same environment, with torch: test_torch.py, test_training.py, test_messages.py,
 #                     test_sequences.py, test_hierarchical.py
 #   run.sh torchft    and with torchft: test_torchft.py
+#   run.sh mpi4py     and with mpi4py: test_mpi4py.py, under the mpirun of each MPI that is here
 #   run.sh training   torchft's own tests of its Manager, LocalSGD and DiLoCo, test_deaths.py; by hand, for
 #                     their time limits
 #   run.sh installed  the tests of "torch" in the environment LH_VENV, with the torch and the package that it
@@ -106,8 +107,25 @@ torchft | training)
     }
     grep -E '^Ran|^OK' "$build/python-$1.log"
     ;;
+mpi4py)
+    command -v mpirun.openmpi >/dev/null || command -v mpirun.mpich >/dev/null ||
+        skip "no mpirun (install Debian's openmpi-bin or mpich)"
+    fetch cffi mpi4py==4.1.2
+    update_package
+    # The wheel of mpi4py looks for MPICH by the name that others with its ABI have.
+    mkdir -p "$build/python-mpich"
+    ln -sf "$(ldconfig -p | awk '/libmpich.so.12 /{print $NF; exit}')" "$build/python-mpich/libmpi.so.12"
+    export LD_LIBRARY_PATH=$build/python-mpich
+    for mpi in openmpi mpich; do
+        command -v "mpirun.$mpi" >/dev/null || continue
+        options=()
+        [ "$mpi" = mpich ] || options=(--allow-run-as-root --oversubscribe)
+        MPI4PY_MPIABI=$mpi own_network timeout 120 "mpirun.$mpi" "${options[@]}" -n 3 \
+            "$python" test_mpi4py.py || exit 1
+    done
+    ;;
 *)
-    echo "usage: run.sh package|torch|torchft|training|installed" >&2
+    echo "usage: run.sh package|torch|torchft|mpi4py|training|installed" >&2
     exit 2
     ;;
 esac

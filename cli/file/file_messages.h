@@ -127,11 +127,14 @@ void cli_file_io_end(struct cli_file_io *io);
 #define CLI_ABORT_TIMEOUT_NS (5 * LH_NS_PER_S)
 /* Slower disks than this count as broken. */
 #define CLI_DISK_BYTES_PER_MS ((uint64_t)10000)
+/* Two centuries at that rate, which nanoseconds can still count: files with holes can be larger. */
+#define CLI_DISK_BYTES_MAX ((uint64_t)1 << 56)
 
 /* For a peer that has to read, or bring to its disk, that much before it can answer. */
 static inline lh_time cli_disk_timeout(uint64_t bytes)
 {
-    return CLI_DISK_TIMEOUT_NS + bytes / CLI_DISK_BYTES_PER_MS * LH_NS_PER_MS;
+    uint64_t counted = bytes < CLI_DISK_BYTES_MAX ? bytes : CLI_DISK_BYTES_MAX;
+    return CLI_DISK_TIMEOUT_NS + counted / CLI_DISK_BYTES_PER_MS * LH_NS_PER_MS;
 }
 
 /* For a peer that owes the next message at once, or has to read that much before. */

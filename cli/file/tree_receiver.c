@@ -373,7 +373,8 @@ int cli_tree_receive(const struct cli_tree_options *options, struct lh_connectio
     r->options = options;
     r->connection = connection;
     r->report = (struct cli_tree_report){.done = "received", .json = options->json};
-    r->store.root = r->store.file.file = r->store.list_at.folder = r->store.data_at.folder = -1;
+    r->store.root = r->store.mounted = r->store.file.file = r->store.list_at.folder =
+        r->store.data_at.folder = -1;
     r->store.options = options;
     cli_tree_report_begin(&r->report, lh_peer_name(connection));
     receive(r);

@@ -221,8 +221,8 @@ static bool send_entry(struct sender *s, const struct cli_tree_entry *entry)
     return entry->kind == CLI_TREE_LISTED || cli_tree_packer_add(&s->packer, &record);
 }
 
-/* Waits for the next entry; what is packed is sent before. The receiver may read what it has of a file before
- * it decides. */
+/* Waits for the next entry; what is packed is sent before. Before it decides, the receiver may have to write
+ * what it was sent, and to read what it has of a file. */
 static enum cli_tree_next next_entry(struct sender *s, struct cli_tree_entry **entry)
 {
     lh_time since = cli_now(), asked = since;
@@ -233,9 +233,9 @@ static enum cli_tree_next next_entry(struct sender *s, struct cli_tree_entry **e
         next = cli_tree_list_take(&s->list, CLI_SLICE_NS, entry);
         if (next == CLI_TREE_NONE_YET && !cli_tree_packer_idle(&s->packer, &since))
             return CLI_TREE_NO_MORE;
+        uint64_t bytes = cli_tree_list_largest(&s->list) + cli_tree_report_bytes(&s->report);
         asked = cli_tree_list_awaits(&s->list) ? asked : cli_now();
-        if (next == CLI_TREE_NONE_YET &&
-            cli_now() - asked > cli_disk_timeout(cli_tree_list_largest(&s->list))) {
+        if (next == CLI_TREE_NONE_YET && cli_now() - asked > cli_disk_timeout(bytes)) {
             s->packer.code = -LH_ETIMEDOUT;
             return CLI_TREE_NO_MORE;
         }

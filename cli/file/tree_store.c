@@ -157,7 +157,7 @@ bool cli_tree_store_open(struct cli_tree_store *store, const struct cli_tree_opt
     bool pipe = root->flags & CLI_TREE_PIPE;
     *store = (struct cli_tree_store){
         .options = options, .root = options->folder, .dry_run = root->flags & CLI_TREE_DRY_RUN};
-    store->list_at.folder = store->data_at.folder = store->file.file = -1;
+    store->list_at.folder = store->data_at.folder = store->file.file = store->mounted = -1;
     if (cli_digest_open(&store->digest))
         return failed(store, "memory", ENOMEM);
     if (options->folder < 0 && !pipe)
@@ -179,6 +179,9 @@ void cli_tree_store_close(struct cli_tree_store *store)
         close(store->root);
     if (store->digest.state)
         cli_digest_close(&store->digest);
+    if (store->mounted >= 0)
+        close(store->mounted);
+    store->mounted = -1;
     free(store->block);
     store->block = NULL;
 }
@@ -371,6 +374,45 @@ bool cli_tree_store_hard_link(struct cli_tree_store *store, const struct cli_tre
     if (linkat(from->folder, from->name, at->folder, next_temporary(temporary), 0))
         return failed(store, "creating the hard link", errno);
     return rename_temporary(store, at->folder, temporary, at->name);
+}
+
+/* ---- disk ------------------------------------------------------------------------------------------ */
+
+/* The file systems of two descriptors; a difference that cannot be seen is none. */
+static bool same_file_system(int file, int other)
+{
+    struct stat first, second;
+    return fstat(file, &first) || fstat(other, &second) || first.st_dev == second.st_dev;
+}
+
+/* Of a file system that is mounted below the root: all that was written there is on disk. */
+static bool sync_mounted(struct cli_tree_store *store)
+{
+    int error = store->mounted >= 0 && syncfs(store->mounted) ? errno : 0;
+    if (store->mounted >= 0)
+        close(store->mounted);
+    store->mounted = -1;
+    return !error || failed(store, "writing to disk", error);
+}
+
+/* Of a file that was written. */
+static bool note_file_system(struct cli_tree_store *store, int file)
+{
+    if (same_file_system(file, store->mounted >= 0 ? store->mounted : store->root))
+        return true;
+    if (!sync_mounted(store))
+        return false;
+    store->mounted = same_file_system(file, store->root) ? -1 : fcntl(file, F_DUPFD_CLOEXEC, 3);
+    return true;
+}
+
+bool cli_tree_store_sync(struct cli_tree_store *store)
+{
+    if (store->dry_run || store->root < 0)
+        return true;
+    if (syncfs(store->root))
+        return failed(store, "writing to disk", errno);
+    return sync_mounted(store);
 }
 
 /* ---- files ----------------------------------------------------------------------------------------- */
@@ -587,6 +629,8 @@ static bool end(struct cli_tree_store *store, const uint8_t digest[CLI_DIGEST_BY
     if (file->to_pipe)
         return true;
     if (file->partial_open) {
+        if (!note_file_system(store, file->partial.file))
+            return false;
         if (!cli_partial_commit(&file->partial, file->attributes.mode & ~store->options->umask,
                                 &file->attributes.written))
             return partial_failed(store);
@@ -597,7 +641,8 @@ static bool end(struct cli_tree_store *store, const uint8_t digest[CLI_DIGEST_BY
     /* With its size on disk before its data, it would look complete after a loss of power. */
     if (file->sparse && (ftruncate(file->file, (off_t)file->size_bytes) || fsync(file->file)))
         return failed(store, "writing the file", errno);
-    return set_attributes(store) && name_file(store, store->data_at.name);
+    return set_attributes(store) && note_file_system(store, file->file) &&
+           name_file(store, store->data_at.name);
 }
 
 bool cli_tree_store_end(struct cli_tree_store *store, const uint8_t digest[CLI_DIGEST_BYTES])
@@ -617,11 +662,4 @@ void cli_tree_store_drop(struct cli_tree_store *store, bool keep)
     if (file->file >= 0)
         close(file->file);
     *file = (struct cli_tree_file){.file = -1};
-}
-
-bool cli_tree_store_sync(struct cli_tree_store *store)
-{
-    if (store->dry_run || store->root < 0 || !syncfs(store->root))
-        return true;
-    return failed(store, "writing to disk", errno);
 }

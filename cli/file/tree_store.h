@@ -58,6 +58,7 @@ struct cli_tree_store {
     struct cli_beneath list_at, data_at;
     struct cli_tree_file file;
     struct cli_digest digest;
+    int mounted;                 /* a file on another file system than root: not synced; or -1 */
     uint8_t *block;              /* for unfinished files of earlier transfers; or NULL */
     bool fatal;                  /* after false: nothing else can be written either */
     bool attributes_lost;        /* some time was not preserved */

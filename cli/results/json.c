@@ -26,8 +26,8 @@ static void write_text(FILE *out, const char *text)
             fputs("\\ufffd", out);
         else if (byte == '"' || byte == '\\')
             fprintf(out, "\\%c", byte);
-        else if (byte < 0x20)
-            fprintf(out, "\\u%04x", byte);
+        else if (!cli_text_is_clean(text, length)) /* in UTF-8: one byte, or C2 and its number */
+            fprintf(out, "\\u%04x", (unsigned char)text[length - 1]);
         else
             fwrite(text, 1, length, out);
         length += !length;

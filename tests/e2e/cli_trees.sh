@@ -181,8 +181,10 @@ nothing "$work/elsewhere"
 
 say "JSON"
 below=
+odd=$'\033[2J\177\302\233' # control characters of one byte and of two
+echo odd >"$work/special/$odd"
 start_recv recv "$work/out" --json
-send --json "$work/special/rest" "$work/special/fifo" "$where:json"
+send --json "$work/special/$odd" "$work/special/fifo" "$where:json"
 [ "$status" -eq 1 ] || fail "send ended with $status"
 cat <&"$feed" >"$work/recv.json"
 ended recv "$pid" 1 20
@@ -193,6 +195,8 @@ for name, events in zip(sys.argv[1:], (["begin", "error", "file", "end"], ["begi
     assert [line["event"] for line in lines] == events, lines
     assert lines[-1]["verdict"] == "some failed" and lines[-1]["status"] == 1, lines
     assert lines[-1]["files"] == 1, lines
+    assert lines[-2]["path"] == "\x1b[2J\x7f\x9b", lines
+    assert all(line.strip("\n").isprintable() for line in open(name, encoding="utf-8", newline="\n")), lines
 END
 
 say "a pipe of unknown size, from one process to another"

@@ -20,6 +20,7 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -306,6 +307,26 @@ static void a_folder_keeps_its_own_bits(void **state)
     assert_int_equal(status.st_mode & 07777, S_ISVTX | S_ISGID | 0644);
 }
 
+/* What lies on another file system than the output folder is known until it is synced. */
+static void other_file_systems_are_synced(void **state)
+{
+    char path[96];
+    (void)state;
+    snprintf(path, sizeof path, "%s/out/m", base);
+    assert_int_equal(mkdir(path, 0700), 0);
+    if (mount("none", path, "tmpfs", 0, "size=1m"))
+        skip();
+    bool other = put_file("m/f", "one") && store.mounted >= 0;
+    bool back = put_file("f", "one") && store.mounted < 0;
+    bool synced =
+        put_file("m/g", "one") && store.mounted >= 0 && cli_tree_store_sync(&store) && store.mounted < 0;
+    cli_beneath_close(&store.data_at);
+    assert_int_equal(umount(path), 0);
+    assert_true(other);
+    assert_true(back);
+    assert_true(synced);
+}
+
 /* From here on this process finds a file system without O_TMPFILE. */
 static bool forbid_unnamed_files(void)
 {
@@ -387,6 +408,7 @@ int main(void)
         TEST(what_is_not_whole_gets_no_name),
         TEST(both_paths_to_a_file_are_equal),
         TEST(a_folder_keeps_its_own_bits),
+        TEST(other_file_systems_are_synced),
         TEST(files_with_temporary_names_are_whole), /* the last: it cannot be undone */
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,8 +8,8 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_LAUNCH_KEY_FILE_H
-#define LH_LAUNCH_KEY_FILE_H
+#ifndef LH_KEYS_KEY_FILE_H
+#define LH_KEYS_KEY_FILE_H
 
 #include <longhaul/types.h>
 

@@ -1,7 +1,7 @@
 /*
  * test_group_rendezvous_secure.c - the rendezvous of a group under TLS: ranks that meet, and exchange what
  * takes many records; ranks whose keys differ; strangers who connect all the time; a rank that has the key
- * and does not keep to its turn.
+ * and does not keep to its turn, or stops.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -319,24 +319,32 @@ static void hear(struct channel *channel, enum group_frame_type type, uint8_t bo
     assert_int_equal(channel_receive_all(channel, body, frame.body_bytes, until), 0);
 }
 
-/* As rank 1 of 2; strangers connect in the middle of it. */
-static void join_by_hand(struct channel *channel, uint32_t strangers, int *fds)
+/* As rank 1. */
+static struct group_claim greet(struct channel *channel)
 {
-    uint8_t hello_bytes[GROUP_HELLO_BYTES], body[GROUP_SMALL_BODY_MAX], proof[GROUP_PROOF_BYTES];
+    uint8_t hello_bytes[GROUP_HELLO_BYTES], body[GROUP_SMALL_BODY_MAX];
     const struct group_hello hello = {.rank = 1,
-                                      .size = 2,
+                                      .size = ranks[0].settings.size,
                                       .encryption = HANDSHAKE_ENCRYPTION_FULL,
                                       .secret = true,
                                       .nonce = "a nonce of mine"};
-    struct group_claim claim = {.rank = 1, .size = 2, .rank_nonce = "a nonce of mine"};
+    struct group_claim claim = {.rank = 1, .size = hello.size, .rank_nonce = "a nonce of mine"};
     struct group_challenge challenge;
-    for (uint32_t i = 0; i < strangers; i++)
-        assert_int_equal(tcp_connect(ranks[0].settings.where, tcp_deadline(PATIENCE_NS), &fds[i]), 0);
     group_hello_encode(&hello, hello_bytes);
     say(channel, GROUP_HELLO, hello_bytes, sizeof hello_bytes);
     hear(channel, GROUP_CHALLENGE, body);
     assert_int_equal(group_challenge_decode(body, &challenge), 0);
     memcpy(claim.root_nonce, challenge.nonce, sizeof claim.root_nonce);
+    return claim;
+}
+
+/* Strangers connect in the middle of it. */
+static void join_by_hand(struct channel *channel, uint32_t strangers, int *fds)
+{
+    uint8_t body[GROUP_SMALL_BODY_MAX], proof[GROUP_PROOF_BYTES];
+    for (uint32_t i = 0; i < strangers; i++)
+        assert_int_equal(tcp_connect(ranks[0].settings.where, tcp_deadline(PATIENCE_NS), &fds[i]), 0);
+    const struct group_claim claim = greet(channel);
     assert_int_equal(group_proof_make(ranks[0].settings.secret, &claim, false, proof), 0);
     say(channel, GROUP_PROOF, proof, sizeof proof);
     hear(channel, GROUP_WELCOME, body);
@@ -380,6 +388,70 @@ static void a_part_and_more(void **state)
     }
 }
 
+/* ---- a rank that stops ------------------------------------------------------------------------------- */
+
+/* Behind which it says no more. */
+enum step { TLS, GREETED, HALF_A_PART, A_PART };
+
+#define LARGE_PART ((size_t)8 << 20) /* of all ranks: more than sockets hold */
+
+static void go_up_to(struct channel *channel, enum step step, size_t bytes)
+{
+    uint8_t *part = calloc(1, GROUP_FRAME_HEADER_BYTES + GROUP_ROUND_BYTES + bytes);
+    assert_non_null(part);
+    if (step == GREETED)
+        (void)greet(channel);
+    if (step >= HALF_A_PART) {
+        join_by_hand(channel, 0, NULL);
+        group_frame_encode(&(struct group_frame){GROUP_PART, (uint32_t)(GROUP_ROUND_BYTES + bytes)}, part);
+        for (size_t i = 0; i < bytes; i++)
+            part[GROUP_FRAME_HEADER_BYTES + GROUP_ROUND_BYTES + i] = byte_of(1, i, 0);
+        size_t given = step == A_PART ? bytes : bytes / 2;
+        assert_int_equal(channel_send_all(channel, part,
+                                          GROUP_FRAME_HEADER_BYTES + GROUP_ROUND_BYTES + given,
+                                          tcp_deadline(PATIENCE_NS)),
+                         0);
+    }
+    free(part);
+}
+
+/* Rank 1 of 3 stays without a word, or leaves: rank 0 and rank 2 end with the reason. */
+static void a_rank_stops(void **state)
+{
+    (void)state;
+    const struct {
+        enum step step;
+        bool leaves;
+        size_t bytes;
+        lh_time timeout_ns;
+        int error;
+        const char *words;
+    } cases[] = {
+        {TLS, false, 100, SHORT_NS, -LH_ETIMEDOUT, "rank 1 of 3: not joined"},
+        {GREETED, true, 100, SHORT_NS, -LH_ETIMEDOUT, "rank 1 of 3: not joined"},
+        {HALF_A_PART, false, 100, 2 * SHORT_NS, -LH_ETIMEDOUT, "rank 1 of 3: no answer"},
+        {HALF_A_PART, true, 100, PATIENCE_NS, -LH_EPEER, "has disconnected"},
+        {A_PART, false, LARGE_PART, 2 * SHORT_NS, -LH_ETIMEDOUT, "rank 1 of 3: no answer"},
+        {A_PART, true, LARGE_PART, PATIENCE_NS, -LH_EPEER, "has disconnected"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        prepare(3, cases[i].timeout_ns);
+        ranks[0].bytes = ranks[2].bytes = cases[i].bytes;
+        start(&ranks[0]);
+        start(&ranks[2]);
+        struct channel channel = connect_by_hand();
+        go_up_to(&channel, cases[i].step, cases[i].bytes);
+        if (cases[i].leaves)
+            channel_close(&channel);
+        for (uint32_t r = 0; r < 3; r += 2)
+            join(&ranks[r]);
+        if (!cases[i].leaves)
+            channel_close(&channel);
+        expect(&ranks[0], cases[i].error, cases[i].words);
+        expect(&ranks[2], -LH_EHANDSHAKE, cases[i].words);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -389,6 +461,7 @@ int main(void)
         cmocka_unit_test(a_rank_returns),
         cmocka_unit_test(a_proven_rank_stays),
         cmocka_unit_test(a_part_and_more),
+        cmocka_unit_test(a_rank_stops),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

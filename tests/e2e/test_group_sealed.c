@@ -69,6 +69,7 @@ struct wish {
     void *context;
     lh_time timeout_ns;
     double loss;
+    const char *reliability;
 };
 
 static int create(const struct rank_thread *thread, const struct wish *wish, struct lh_group **group)
@@ -82,6 +83,7 @@ static int create(const struct rank_thread *thread, const struct wish *wish, str
     security.key_file = wish->key;
     security.encryption = wish->encryption;
     connection.security = wish->key ? &security : NULL;
+    connection.reliability = wish->reliability;
     connection.link.loss = wish->loss;
     connection.link.seed = thread->rank + 1;
     attr.attr = &connection;
@@ -99,12 +101,15 @@ static void reduce(struct lh_group *group)
 {
     struct lh_collective *op;
     struct lh_collective_result result;
+    struct lh_collective_options options;
+    lh_collective_options_init(&options);
+    options.reliable = true;
     uint32_t size = lh_group_size(group), rank = lh_group_rank(group);
     int32_t *in = malloc(COUNT * sizeof *in), *out = malloc(COUNT * sizeof *out);
     assert_true(in && out);
     for (uint32_t i = 0; i < COUNT; i++)
         in[i] = (int32_t)(i * (rank + 1));
-    sim_engines_must(lh_allreduce(group, in, out, COUNT, LH_I32, LH_SUM, NULL, &op), "lh_allreduce");
+    sim_engines_must(lh_allreduce(group, in, out, COUNT, LH_I32, LH_SUM, &options, &op), "lh_allreduce");
     sim_engines_must(lh_collective_wait(op, LIMIT_NS, &result), "lh_collective_wait");
     sim_engines_must(result.error, result.message);
     lh_collective_free(op);
@@ -185,7 +190,7 @@ static struct udp_keys *keys_of(struct lh_connection *connection)
 static void add_to_ledger(const struct mesh *mesh)
 {
     for (uint32_t r = 0; r < mesh->size; r++)
-        for (enum lane lane = 0; lane < LANE_BOUNDED && r != mesh->rank; lane++) {
+        for (enum lane lane = 0; lane < LANES && r != mesh->rank; lane++) {
             struct udp_keys *keys = keys_of(mesh->links[r].lanes[lane].connection);
             assert_int_equal(keys->direction, mesh->rank > r);
             assert_memory_equal(keys->tx_secret, keys->rx_secret[0], SEAL_SECRET_BYTES);
@@ -198,7 +203,7 @@ static void add_to_ledger(const struct mesh *mesh)
 /* Groups beside each other, and one behind the other; their parts have the connections that there are. */
 static void run_ledger(struct rank_thread *thread)
 {
-    const struct wish wish = {.key = files[0]};
+    const struct wish wish = {.key = files[0], .reliability = "bounded:deadline=none"};
     struct lh_group *groups[CREATIONS], *part;
     for (unsigned i = 0; i < CREATIONS; i++) {
         sim_engines_must(create(thread, &wish, &groups[i]), "lh_group_create");
@@ -219,7 +224,7 @@ static void test_no_secret_twice(void **state)
     (void)state;
     rank_threads_run(RANKS, run_ledger);
     unsigned count = in_ledger;
-    assert_int_equal(count, CREATIONS * LANE_BOUNDED * RANKS * (RANKS - 1) / 2);
+    assert_int_equal(count, CREATIONS * LANES * RANKS * (RANKS - 1) / 2);
     for (unsigned i = 0; i < count; i++)
         for (unsigned other = 0; other < i; other++)
             assert_memory_not_equal(ledger[i], ledger[other], SEAL_SECRET_BYTES);
@@ -259,7 +264,9 @@ static void test_others(void **state)
 /* ---- a host between ---------------------------------------------------------------------------------- */
 
 /* An exchange through a host that has no key: of what rank 0 has given, rank 1 gets `change` in a byte of an
- * exchange. Or both get the public key, and the blob, that they have given themselves. */
+ * exchange. Or both get the public key that they have given themselves. */
+#define CARDS 1u
+#define BLOBS 3u
 struct between {
     struct rank_thread *thread;
     uint32_t calls, call;
@@ -277,19 +284,22 @@ static int exchange_between(void *context, const void *mine, size_t bytes, void 
     between->calls++;
     if (between->reflects && between->calls == 1)
         memcpy(other + bytes - PAIR_PUBLIC_BYTES, own + bytes - PAIR_PUBLIC_BYTES, PAIR_PUBLIC_BYTES);
+    size_t at =
+        between->at + (between->call == BLOBS ? bytes / 2 : 0); /* behind what rank 0 has for itself */
     if (between->change && between->thread->rank == 1 && between->calls == between->call)
-        of_zero[between->at % bytes] ^= between->change;
+        of_zero[at] ^= between->change;
     return 0;
 }
 
-/* Card: public key, its last; key's name; site, which decides schedules. Blobs: that for rank 1, behind its
- * length, somewhere in the addresses. */
+/* Card: public key, its first and its last byte; site, which decides schedules. Blob for rank 1: a feature in
+ * the flags of the first lane, behind both lengths, "LHC1" and the version. */
 static void run_between(struct rank_thread *thread)
 {
     const struct between cases[] = {
-        {.call = 1, .at = CREATE_CARD_BYTES - PAIR_PUBLIC_BYTES, .change = 1},
-        {.call = 1, .at = CREATE_CARD_BYTES - 1, .change = 0x40},
-        {.call = 1, .at = 20, .change = 1},
+        {.call = CARDS, .at = CREATE_CARD_BYTES - PAIR_PUBLIC_BYTES, .change = 1},
+        {.call = CARDS, .at = CREATE_CARD_BYTES - 1, .change = 0x40},
+        {.call = CARDS, .at = 20, .change = 1},
+        {.call = BLOBS, .at = 4 + 4 + 6, .change = 0x80},
         {.reflects = true},
     };
     for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -179,11 +179,13 @@ static int create_group(struct meeting *meeting, int rank, struct lh_group **gro
     return lh_group_create(&attr, group);
 }
 
-/* Splits a group with several ranks at a site. */
+/* Splits a group with several ranks at a site. Errors within the site are those of the whole communicator,
+ * whose handler gets them. */
 static int create_levels(struct member *member, int rank, int site)
 {
     int rank_at_site;
     if (PMPI_Comm_split(member->comm, site, rank, &member->levels.site) ||
+        PMPI_Comm_set_errhandler(member->levels.site, MPI_ERRORS_RETURN) ||
         PMPI_Comm_rank(member->levels.site, &rank_at_site))
         return lh_error_set(LH_EPEER, "MPI_Comm_split has failed");
     return lh_group_split(member->group, rank_at_site ? LH_GROUP_NO_COLOR : 0, (uint32_t)rank,

@@ -21,6 +21,8 @@
 #define LOOK_MAX_NS LH_NS_PER_MS
 /* Before that, as long as a site takes for some 100 KiB: then a pause would cost more than the processor. */
 #define LOOKS_BUSY 2000
+/* MPI reduces at most that at once: for 64 MiB Open MPI 4.1 may call itself until the stack ends. */
+#define REDUCE_BYTES ((size_t)4 << 20)
 /* A call of MPI_Pack packs at most that, as it counts in int. */
 #define PACK_BYTES ((MPI_Count)1 << 30)
 
@@ -198,9 +200,15 @@ static int allreduce_by_sites(struct lh_group *group, struct pmpi_levels *levels
     bool leads = levels->leaders != NULL;
     if (!leads && in == MPI_IN_PLACE)
         in = out;
-    int started = PMPI_Ireduce(in, leads ? out : NULL, count, type, op, 0, levels->site, &request);
-    if (await(group, started, &request))
-        return pmpi_raise(comm, lh_last_error());
+    int started, step = (int)(REDUCE_BYTES / found->element_bytes);
+    for (int first = 0, part; first < count; first += part) {
+        size_t at = (size_t)first * found->element_bytes;
+        part = count - first < step ? count - first : step;
+        started = PMPI_Ireduce(in == MPI_IN_PLACE ? in : (const char *)in + at,
+                               leads ? (char *)out + at : NULL, part, type, op, 0, levels->site, &request);
+        if (await(group, started, &request))
+            return pmpi_raise(comm, lh_last_error());
+    }
     if (leads) {
         int error = lh_allreduce(levels->leaders, out, out, (size_t)count, found->type, found->reduction,
                                  NULL, &operation);

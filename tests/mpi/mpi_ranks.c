@@ -232,6 +232,28 @@ static void move_once(MPI_Comm comm, long step)
     free(buffers.in), free(buffers.out), free(buffers.expected);
 }
 
+/* Types of absolute addresses, at some ranks. */
+static void move_addresses(MPI_Comm comm, long step)
+{
+    int values[10], rank, length = 10;
+    MPI_Aint place;
+    MPI_Datatype type;
+    MPI_Comm_rank(comm, &rank);
+    for (int i = 0; i < length; i++)
+        values[i] = rank == 0 ? (int)step + i : -1;
+    MPI_Get_address(values, &place);
+    MPI_Type_create_hindexed(1, &length, &place, MPI_INT, &type);
+    MPI_Type_commit(&type);
+    if ((world_rank + step) % 2)
+        MPI_Bcast(MPI_BOTTOM, 1, type, 0, comm);
+    else
+        MPI_Bcast(values, length, MPI_INT, 0, comm);
+    MPI_Type_free(&type);
+    for (int i = 0; i < length; i++)
+        if (values[i] != (int)step + i)
+            fail("a broadcast of absolute addresses differs", step);
+}
+
 /* ---- communicators ------------------------------------------------------------------------------------- */
 
 static void replace_comm(MPI_Comm *comm)
@@ -327,6 +349,8 @@ static void run_orders(uint64_t seed, long steps)
             intercommunicate(step);
         else if (kind == 2)
             misuse(comm, step);
+        else if (kind == 3)
+            move_addresses(comm, step);
         else if (kind < 22)
             reduce_once(comm, step);
         else

@@ -74,6 +74,14 @@ cases)
         fi
     done
     preload=$shim
+    # Without names of sites each host is one.
+    # shellcheck disable=SC2016  # the ranks expand it
+    as=(env -u SITES unshare --uts sh -c 'hostname "host${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"; exec "$@"' rank)
+    if unshare --uts true 2>/dev/null; then
+        expect 0 "$(taken 2 2)" ranks 2 2 orders 1 20
+    else
+        echo "hosts without names of sites: not tested (unshare --uts is refused)"
+    fi
     DEATH_LOG=$(mktemp)
     export DEATH_LOG
     # Signals of a rank would end the others; a status does not.

@@ -21,6 +21,8 @@
 #define LOOK_MAX_NS LH_NS_PER_MS
 /* Before that, as long as a site takes for some 100 KiB: then a pause would cost more than the processor. */
 #define LOOKS_BUSY 2000
+/* MPI reduces at most that at once: for 64 MiB Open MPI 4.1 may call itself until the stack ends. */
+#define REDUCE_BYTES ((size_t)4 << 20)
 /* A call of MPI_Pack packs at most that, as it counts in int. */
 #define PACK_BYTES ((MPI_Count)1 << 30)
 
@@ -166,11 +168,11 @@ static struct lh_group *take_reduction(MPI_Comm comm, MPI_Count count, int parts
     return take(comm, (size_t)count * (size_t)parts * found->element_bytes, result);
 }
 
-/* Waits for a call of MPI within a site. Returns 0, or an error that no handler has got. A rank that has died
- * there is an error of the group. */
-static int await(struct lh_group *group, MPI_Request *request)
+/* Waits for a call of MPI within a site, which has returned `result`. Returns 0, or an error that no handler
+ * has got. A rank that has died there is an error of the group. */
+static int await(struct lh_group *group, int result, MPI_Request *request)
 {
-    int is_done = 0, result = MPI_SUCCESS;
+    int is_done = 0;
     lh_time look = LOOK_MIN_NS;
     for (int looks = 0; !result && !is_done; looks++) {
         result = PMPI_Test(request, &is_done, MPI_STATUS_IGNORE);
@@ -198,20 +200,26 @@ static int allreduce_by_sites(struct lh_group *group, struct pmpi_levels *levels
     bool leads = levels->leaders != NULL;
     if (!leads && in == MPI_IN_PLACE)
         in = out;
-    PMPI_Ireduce(in, leads ? out : NULL, count, type, op, 0, levels->site, &request);
-    if (await(group, &request))
-        return pmpi_raise(comm, lh_last_error());
+    int started, step = (int)(REDUCE_BYTES / found->element_bytes);
+    for (int first = 0, part; first < count; first += part) {
+        size_t at = (size_t)first * found->element_bytes;
+        part = count - first < step ? count - first : step;
+        started = PMPI_Ireduce(in == MPI_IN_PLACE ? in : (const char *)in + at,
+                               leads ? (char *)out + at : NULL, part, type, op, 0, levels->site, &request);
+        if (await(group, started, &request))
+            return pmpi_raise(comm, lh_last_error());
+    }
     if (leads) {
         int error = lh_allreduce(levels->leaders, out, out, (size_t)count, found->type, found->reduction,
                                  NULL, &operation);
         result = complete(comm, error, operation, group);
     }
     levels->is_failed = result != MPI_SUCCESS;
-    PMPI_Ibcast(&levels->is_failed, 1, MPI_INT, 0, levels->site, &request);
-    int error = await(group, &request);
+    started = PMPI_Ibcast(&levels->is_failed, 1, MPI_INT, 0, levels->site, &request);
+    int error = await(group, started, &request);
     if (!error && !levels->is_failed) {
-        PMPI_Ibcast(out, count, type, 0, levels->site, &request);
-        error = await(group, &request);
+        started = PMPI_Ibcast(out, count, type, 0, levels->site, &request);
+        error = await(group, started, &request);
     }
     if (result) /* the handler has got it */
         return result;
@@ -329,19 +337,34 @@ static struct data from(const struct data *data, MPI_Count first, MPI_Count coun
     return part;
 }
 
+/* Gets the same elements from another address on: MPICH 4.0 packs nothing from MPI_BOTTOM. */
+static int move_origin(struct data *data, void *origin)
+{
+    MPI_Aint place = (MPI_Aint)((uintptr_t)data->at - (uintptr_t)origin);
+    int result = PMPI_Type_create_hindexed_block(1, 1, &place, data->type, &data->type);
+    data->at = origin;
+    return result ? result : PMPI_Type_commit(&data->type);
+}
+
 /* Packs into, or unpacks from, bytes_of(data) bytes. Returns an error of MPI. */
 static int copy_elements(const struct data *data, char *packed, bool is_packing, MPI_Comm comm)
 {
     MPI_Count step = data->size < PACK_BYTES ? PACK_BYTES / data->size : 1;
     int result = data->size > INT_MAX ? MPI_ERR_COUNT : MPI_SUCCESS;
-    for (MPI_Count done = 0; !result && done < data->count; done += step) {
-        MPI_Count count = data->count - done < step ? data->count - done : step;
-        struct data part = from(data, done, count);
-        int bytes = (int)(count * data->size), position = 0;
-        char *at = packed + (size_t)(done * data->size);
-        result = is_packing ? PMPI_Pack(part.at, (int)count, data->type, at, bytes, &position, comm)
-                            : PMPI_Unpack(at, bytes, &position, part.at, (int)count, data->type, comm);
+    struct data all = *data;
+    bool is_bottom = all.at == MPI_BOTTOM;
+    if (!result && is_bottom)
+        result = move_origin(&all, packed);
+    for (MPI_Count done = 0; !result && done < all.count; done += step) {
+        MPI_Count count = all.count - done < step ? all.count - done : step;
+        struct data part = from(&all, done, count);
+        int bytes = (int)(count * all.size), position = 0;
+        char *at = packed + (size_t)(done * all.size);
+        result = is_packing ? PMPI_Pack(part.at, (int)count, part.type, at, bytes, &position, comm)
+                            : PMPI_Unpack(at, bytes, &position, part.at, (int)count, part.type, comm);
     }
+    if (is_bottom && all.type != data->type)
+        PMPI_Type_free(&all.type);
     return result;
 }
 

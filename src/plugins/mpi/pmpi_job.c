@@ -52,7 +52,7 @@ static struct {
     bool is_active; /* between MPI_Init and MPI_Finalize of a job with several sites */
     struct plugin_settings settings;
     uint64_t min_bytes;
-    char site[LH_GROUP_SITE_MAX];
+    char site[LH_GROUP_SITE_MAX]; /* of this rank's groups */
     bool is_one_host;
     int size;
     int *sites;           /* of each rank of MPI_COMM_WORLD: the lowest rank at its site */
@@ -179,11 +179,13 @@ static int create_group(struct meeting *meeting, int rank, struct lh_group **gro
     return lh_group_create(&attr, group);
 }
 
-/* Splits a group with several ranks at a site. */
+/* Splits a group with several ranks at a site. Errors within the site are those of the whole communicator,
+ * whose handler gets them. */
 static int create_levels(struct member *member, int rank, int site)
 {
     int rank_at_site;
     if (PMPI_Comm_split(member->comm, site, rank, &member->levels.site) ||
+        PMPI_Comm_set_errhandler(member->levels.site, MPI_ERRORS_RETURN) ||
         PMPI_Comm_rank(member->levels.site, &rank_at_site))
         return lh_error_set(LH_EPEER, "MPI_Comm_split has failed");
     return lh_group_split(member->group, rank_at_site ? LH_GROUP_NO_COLOR : 0, (uint32_t)rank,
@@ -387,8 +389,9 @@ static void check_cards(const struct card *cards, int rank)
         }
 }
 
-/* Sites are the names of LONGHAUL_SITE, where a rank has one; else hosts. Returns their number. */
-static int find_sites(const struct card *cards)
+/* Sites are the names of LONGHAUL_SITE, where a rank has one; else hosts, which get names. Returns their
+ * number. */
+static int find_sites(const struct card *cards, int rank)
 {
     bool is_named = false;
     int count = 0;
@@ -405,6 +408,8 @@ static int find_sites(const struct card *cards)
         job.sites[r] = first;
         count += first == r;
     }
+    if (!is_named)
+        snprintf(job.site, sizeof job.site, "host of rank %d", job.sites[rank]);
     return count;
 }
 
@@ -440,7 +445,7 @@ static void start_job(void)
     }
     PMPI_Allgather(&card, sizeof card, MPI_BYTE, cards, sizeof card, MPI_BYTE, MPI_COMM_WORLD);
     check_cards(cards, rank);
-    sites = find_sites(cards);
+    sites = find_sites(cards, rank);
     free(cards);
     if (rank == 0 && job.size > 1)
         tell_start(sites);

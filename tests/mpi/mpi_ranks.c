@@ -394,6 +394,30 @@ static void run_sites(void)
     MPI_Comm_free(&site);
 }
 
+/* 64 MiB: Open MPI's non-blocking reductions of that size within a site run out of stack. */
+static void run_large(void)
+{
+    enum { INTS = 16 << 20 };
+    unsigned *in = malloc(INTS * sizeof *in), *out = malloc(INTS * sizeof *out);
+    if (!in || !out) {
+        fail("no memory", 0);
+        return;
+    }
+    for (unsigned i = 0; i < INTS; i++)
+        in[i] = (i + 1) * ((unsigned)world_rank + 1);
+    MPI_Allreduce(in, out, INTS, MPI_UNSIGNED, MPI_SUM, MPI_COMM_WORLD);
+    unsigned ranks = (unsigned)world_size, wrong = 0;
+    for (unsigned i = 0; i < INTS; i++)
+        wrong += out[i] != (i + 1) * (ranks * (ranks + 1) / 2);
+    MPI_Bcast(in, INTS, MPI_UNSIGNED, world_size - 1, MPI_COMM_WORLD);
+    for (unsigned i = 0; i < INTS; i++)
+        wrong += in[i] != (i + 1) * ranks;
+    if (wrong)
+        fail("large collectives differ", 0);
+    free(in);
+    free(out);
+}
+
 /* The survivors get an error, and do not end with MPI_Finalize. */
 static void run_death(void)
 {
@@ -447,6 +471,8 @@ int main(int argc, char **argv)
         run_orders(strtoull(argv[2], NULL, 10), atol(argv[3]));
     else if (argc == 2 && !strcmp(argv[1], "sites"))
         run_sites();
+    else if (argc == 2 && !strcmp(argv[1], "large"))
+        run_large();
     else if (argc == 2 && !strcmp(argv[1], "death"))
         run_death();
     else if (argc != 2 || strcmp(argv[1], "idle") != 0)

@@ -1,7 +1,7 @@
 #!/bin/bash
 # The shim for MPI under mpirun.
 #   run.sh openmpi|mpich orders [SEED COUNT]    random collectives of 2 to 4 ranks, compared with MPI's own
-#   run.sh openmpi|mpich cases                  sites, a rank that dies, settings that are wrong
+#   run.sh openmpi|mpich cases                  sites, 64 MiB, a key, a rank that dies, wrong settings
 # LH_MPI_RANKS: the program, mpi_ranks.c. LH_BUILD_DIR: the folder of the shims.
 set -u
 mpi=$1 mode=$2
@@ -61,7 +61,12 @@ orders)
     ;;
 cases)
     expect 0 "$(taken 4 2)" ranks 4 2 sites
+    expect 0 "$(taken 4 2)" ranks 4 2 large
     expect 0 "all ranks at one site" ranks 2 1 idle
+    key=$(mktemp)
+    head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$key"
+    LONGHAUL_KEY_FILE=$key expect 0 "$(taken 2 2)" ranks 2 2 orders 1 20
+    rm -f "$key"
     LONGHAUL_CONGESTION=nonsense expect "not 0" 'LONGHAUL_CONGESTION: "nonsense"' ranks 2 2 idle
     LONGHAUL_RELIABILITY=bounded expect "not 0" "MPI has no error for it" ranks 2 2 idle
     LONGHAUL_MPI_MIN_BYTES=x expect "not 0" 'LONGHAUL_MPI_MIN_BYTES: "x"' ranks 2 2 idle

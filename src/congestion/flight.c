@@ -170,15 +170,31 @@ static bool contains(const struct flight *flight, uint32_t index, uint64_t key)
     return key - entry->key < entry->packets;
 }
 
-/* The newest entry of a key that can have arrived: a packet that was retransmitted has several, and mostly
- * the one before was lost. One that cannot have arrived yet is not taken, so no sample is below the shortest
- * round trip. At most one turn an entry of the ring. False: there is none. */
-static bool find(const struct flight *flight, uint64_t key, uint32_t *index)
+static lh_time rtt_of(const struct flight *flight, uint32_t index, const struct flight_report *report,
+                      lh_time now)
 {
-    for (*index = flight->reachable; *index != flight->first;)
-        if (contains(flight, --*index, key))
-            return true;
-    return false;
+    return since(report->held_ns, since(entry_at(flight, index)->sent_ns, now));
+}
+
+/* The entry of a report's key: a packet that was retransmitted has several, and the one with a round trip as
+ * that of the report before is taken. One that cannot have arrived yet is not, so no sample is below the
+ * shortest round trip. At most one turn an entry of the ring. False: there is none. */
+static bool find(const struct flight *flight, const struct flight_report *report, lh_time now,
+                 uint32_t *index)
+{
+    lh_time nearest_ns = LH_TIME_NEVER;
+    *index = 0;
+    for (uint32_t i = flight->reachable; i != flight->first;) {
+        lh_time rtt_ns = rtt_of(flight, --i, report, now);
+        lh_time longer_ns = since(flight->rtt_ns, rtt_ns), shorter_ns = since(rtt_ns, flight->rtt_ns);
+        if (nearest_ns != LH_TIME_NEVER && longer_ns >= nearest_ns)
+            break; /* and so are those before */
+        if (!contains(flight, i, report->key) || longer_ns + shorter_ns >= nearest_ns)
+            continue;
+        *index = i;
+        nearest_ns = longer_ns + shorter_ns;
+    }
+    return nearest_ns != LH_TIME_NEVER;
 }
 
 /* Of the packet with that key, from 1. Where entries were merged, the keys are those of its last packets. */
@@ -289,12 +305,13 @@ static void fill_rate(const struct flight *flight, const struct flight_entry *en
     feedback->rate_is_limited = entry->limited;
 }
 
-static void fill_sample(const struct flight *flight, uint32_t index, const struct flight_report *report,
+static void fill_sample(struct flight *flight, uint32_t index, const struct flight_report *report,
                         lh_time min_rtt_ns, struct lh_congestion_feedback *feedback)
 {
     const struct flight_entry *entry = entry_at(flight, index);
     feedback->sent_ns = entry->sent_ns;
-    feedback->rtt_ns = lh_max(since(report->held_ns, since(entry->sent_ns, feedback->now)), min_rtt_ns);
+    feedback->rtt_ns = lh_max(rtt_of(flight, index, report, feedback->now), min_rtt_ns);
+    flight->rtt_ns = feedback->rtt_ns;
     feedback->arrived_at_send_bytes = entry->arrived_bytes;
     feedback->lost_at_send_bytes = entry->lost_bytes;
     feedback->in_flight_at_send_bytes =
@@ -331,7 +348,7 @@ static void on_arrivals(struct flight *flight, const struct flight_report *repor
     /* Where its newest packet is an old one, those that arrived since were of no use to the receiver: it does
      * not say which they are. */
     bool named = report->arrived_ns != flight->arrived_peer_ns || flight->arrived_packets == 0;
-    bool found = named && find(flight, report->key, &index);
+    bool found = named && find(flight, report, feedback->now, &index);
     if (found) {
         uint64_t passed = lh_max(position_in(flight, index, report->key), flight->overdue_packets);
         on_missing(flight, since(arrived, passed), entry_at(flight, index)->sent_ns);

@@ -72,6 +72,7 @@ struct flight {
     /* As of the last report. */
     lh_time arrived_sent_ns; /* send time of its newest packet */
     lh_time arrived_peer_ns; /* receiver's clock */
+    lh_time rtt_ns;          /* the newest sample */
     /* Likewise as of the first report since nothing was in flight; base_peer_ns 0: none yet. */
     uint64_t base_arrived_bytes, base_lost_bytes;
     lh_time base_sent_ns, base_peer_ns;

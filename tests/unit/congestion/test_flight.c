@@ -203,8 +203,22 @@ static void test_retransmission_of_an_unsettled_packet(void **state)
     assert_int_equal(flight_feedback.rtt_ns, RTT);
 }
 
-/* Which of two packets with a key has arrived is not known. The later one is taken where it can have arrived,
- * so a sample may be short by the time between them, but never below the shortest round trip. */
+/* A queue of 160 us: what was retransmitted after 140 us has not arrived, as it could have without one. */
+static void test_retransmission_of_a_queued_packet(void **state)
+{
+    (void)state;
+    send(1, 10);
+    assert_true(report_full(&(struct flight_report){.key = 9, .arrived_packets = 9, .arrived_ns = 1},
+                            9 * US + RTT + 160 * US));
+    assert_int_equal(flight_feedback.rtt_ns, 260 * US);
+    flight_on_sent(&flight, 10, 1, BYTES, 150 * US);
+    assert_true(report_full(&(struct flight_report){.key = 10, .arrived_packets = 10, .arrived_ns = 2},
+                            10 * US + RTT + 165 * US));
+    assert_int_equal(flight_feedback.rtt_ns, 265 * US); /* not 125 */
+}
+
+/* Which of two packets with a key has arrived is not known. The one with the usual round trip is taken, so a
+ * sample may be short by the time between them, but never below the shortest round trip. */
 static void test_late_after_its_retransmission(void **state)
 {
     (void)state;
@@ -531,6 +545,7 @@ static int run_flight(void)
         cmocka_unit_test_setup(test_lost_and_late_reports, set_up),
         cmocka_unit_test_setup(test_retransmission, set_up),
         cmocka_unit_test_setup(test_retransmission_of_an_unsettled_packet, set_up),
+        cmocka_unit_test_setup(test_retransmission_of_a_queued_packet, set_up),
         cmocka_unit_test_setup(test_late_after_its_retransmission, set_up),
         cmocka_unit_test_setup(test_limited, set_up),
         cmocka_unit_test_setup(test_no_rate_over_a_silence, set_up),

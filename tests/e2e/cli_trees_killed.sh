@@ -29,6 +29,26 @@ start_sender() {
     sender=$!
 }
 
+# transfer_until CONDITION...: starts a receiver and a sender; returns in the midst, when it holds.
+transfer_until() {
+    # shellcheck disable=SC2086
+    start_recv recv "$work/out" $options
+    start_sender
+    until "$@"; do
+        kill -0 "$sender" 2>/dev/null || fail "the transfer ended before it could be disturbed"
+        sleep 0.02
+    done
+}
+
+# large_has N: so many blocks of the large file are durable.
+large_has() {
+    [ "$(stat -c %s "$work/out/in/.large.longhaul-resume" 2>/dev/null || echo 0)" -ge $((24 + 16 * $1)) ]
+}
+
+has_begun() {
+    [ -e "$work/out/in/.large.longhaul-resume" ] || [ -e "$work/out/in/many/10" ]
+}
+
 # Every file under a final name is one of the sender's.
 whole() {
     local different
@@ -67,13 +87,7 @@ done
 
 say "the receiver is killed in the large file: 3, and the next run goes on in its middle"
 rm -rf "$work/out"/*
-# shellcheck disable=SC2086
-start_recv recv "$work/out" $options
-start_sender
-until [ "$(stat -c %s "$work/out/in/.large.longhaul-resume" 2>/dev/null || echo 0)" -ge $((24 + 16 * 4)) ]; do
-    kill -0 "$sender" 2>/dev/null || fail "the transfer ended before it could be disturbed"
-    sleep 0.02
-done
+transfer_until large_has 4
 kill -9 "$pid"
 wait "$pid" 2>/dev/null
 ended send "$sender" 3 30
@@ -92,13 +106,7 @@ same
 
 say "another file of that size is not continued"
 rm "$work/out/in/large"
-# shellcheck disable=SC2086
-start_recv recv "$work/out" $options
-start_sender
-until [ "$(stat -c %s "$work/out/in/.large.longhaul-resume" 2>/dev/null || echo 0)" -ge $((24 + 16 * 2)) ]; do
-    kill -0 "$sender" 2>/dev/null || fail "the transfer ended before it could be disturbed"
-    sleep 0.02
-done
+transfer_until large_has 2
 kill -9 "$sender"
 wait "$sender" 2>/dev/null
 ended recv "$pid" 3 30
@@ -111,13 +119,7 @@ same
 
 say "SIGINT ends the sender with 130, the receiver with 3; what is there stays"
 rm -rf "$work/out"/*
-# shellcheck disable=SC2086
-start_recv recv "$work/out" $options
-start_sender
-until [ -e "$work/out/in/.large.longhaul-resume" ] || [ -e "$work/out/in/many/10" ]; do
-    kill -0 "$sender" 2>/dev/null || fail "the transfer ended before it could be disturbed"
-    sleep 0.02
-done
+transfer_until has_begun
 kill -INT "$sender"
 ended send "$sender" 130 30
 ended recv "$pid" 3 30

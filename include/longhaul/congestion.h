@@ -57,6 +57,8 @@ struct lh_congestion_feedback {
     uint64_t in_flight_bytes;     /* after this report */
     uint64_t arrived_total_bytes; /* since the start */
     uint64_t lost_total_bytes;    /* falls when packets counted as lost arrive */
+    uint64_t passed_total_bytes;  /* sent up to the newest packet that arrived or is overdue: what of it did
+                                     not arrive is lost or late, before the reordering window has passed */
     /* Of the newest packet that arrived. All are 0 when the report names no packet in flight. */
     lh_time rtt_ns; /* without the time that the receiver delayed the report */
     lh_time sent_ns;

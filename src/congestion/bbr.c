@@ -20,9 +20,8 @@
  *              rate, it is the path's own and costs the rate nothing; else a policer drops them.
  *   probe-rtt  half a window for two round trips, when the shortest round trip was not seen for 200 of them.
  * No state has a timer: all end by what arrives. Only a policer's rate is not probed for a time. A cycle is
- * from one `up` to the next.
- *
- * A path is shared when its queue was not empty at any time of a cycle, though this flow emptied its part.
+ * from one `up` to the next. A path is shared when its queue was never empty in a cycle, though this flow
+ * emptied its part.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -70,19 +69,17 @@
 #define SHARED_CUT     0.85 /* of what was delivered: so that the queue gets shorter */
 #define CUT_MAX        0.7
 
-#define MADE_UP       0.95 /* of random loss, so that many flows at a policer yield */
-#define NOT_DELIVERED 0.9  /* of the estimate, while loss is made up for: others take it */
-#define QUEUE_ROUNDS  256  /* that long after packets have waited, the bottleneck has a queue */
-#define POLICED_BW    0.9  /* of the policer's rate; with less it may be probed */
+#define NOT_DELIVERED 0.9 /* of the estimate, while loss is made up for: others take it */
+#define QUEUE_ROUNDS  256 /* that long after packets have waited, the bottleneck has a queue */
+#define POLICED_BW    0.9 /* of the policer's rate; with less it may be probed */
 #define LONG_ROUND_NS 2e6
 #define STALL_PACKETS 16   /* and more at once, all that was in flight: the rate is far too high, and */
 #define STALL_CUT     4    /* what it is, is unknown */
 #define FLOOD_LOST    0.75 /* of a round trip that the application limited, and so many packets: the same */
-#define UNTIMED       4  /* reports in a row: what arrives is of no use to the receiver, which names none */
-#define FIRST_WINDOW  10 /* packets (RFC 6928) */
+#define FIRST_WINDOW  10   /* packets (RFC 6928) */
 #define STRICT_LOSS   0.01 /* with more, what arrives varies */
 #define UP_QUEUED     2    /* a single one may be the hosts' */
-#define UP_NOTHING    0.25 /* of what `up` sent on top: less is none */
+#define PAUSED_ROUNDS 256  /* after one that the application limited */
 #define TEST_ROUNDS   32   /* at most */
 
 /* A short queue: this flow alone makes it drop packets. */
@@ -143,9 +140,7 @@ struct bbr {
     double rtt_min;           /* 0: unknown */
     uint64_t rtt_min_round;   /* when it was seen last */
     double rtt;               /* of the last feedback */
-    uint32_t untimed;         /* reports in a row that timed nothing, */
-    lh_time untimed_ns;       /* since when bytes of them are counted, */
-    uint64_t untimed_bytes;   /* and how many: of a round trip */
+    struct bbr_untimed untimed;
     struct bbr_loss loss;
     bool queue_seen;      /* packets have waited, */
     uint64_t queue_round; /* and when last */
@@ -160,8 +155,11 @@ struct bbr {
     uint32_t slow_spacings; /* in a row */
     /* This round trip. */
     uint64_t rounds, round_end_bytes;
-    lh_time round_ns; /* when it began */
-    uint64_t round_arrived, round_lost, round_marked;
+    uint64_t messages_until; /* the application limited one lately */
+    lh_time round_ns;        /* when it began */
+    uint64_t round_arrived, round_marked;
+    double round_lost; /* of what was sent before the newest arrival: below 0 where late ones came */
+    double missing;    /* the same since the start */
     double round_rtt_min, round_bw;
     double pace, pace_before; /* the highest pace of this round trip and of the one before */
     bool round_full;          /* has a sample that the application did not limit, */
@@ -171,7 +169,7 @@ struct bbr {
     lh_time state_ns;
     uint64_t state_round, cruise_rounds, cut_round;
     double cycle_rtt_min;
-    double up_bw, up_gain, up_ns;
+    struct bbr_up up;
     double full_queue; /* the delay at which the queue dropped packets; 0: it has not */
     uint64_t full_round;
     /* Sharing. */
@@ -182,11 +180,7 @@ struct bbr {
     uint32_t cuts;            /* since the queue was empty */
     double uncut_bw, last_bw; /* before the first, before the last of them */
     double last_queue;        /* a round trip ago */
-    bool up_seen;             /* what was sent in it arrives, */
-    bool up_full;             /* at a rate that the application did not limit, */
-    uint32_t up_queued;       /* and so many reports of it show a queue */
-    bool up_fast;             /* there was more */
-    bool up_next;             /* it follows */
+    bool up_next;             /* `up` follows */
 };
 
 static int bbr_parse(const char *text, uint8_t params[LH_CONGESTION_PARAMS])
@@ -234,10 +228,17 @@ static bool queue_is_short(const struct bbr *b)
 }
 
 /* How long `up` is faster. Others that fill the queue probe for as long. */
-static double up_span(const struct bbr *b)
+static double up_span(const struct bbr *b, double gain)
 {
-    double span = fmax(b->foreign ? b->rtt_min : b->rtt_min / 2, UP_NS);
-    return queue_is_short(b) ? fmin(span, SHORT_UP * b->full_queue / (b->up_gain - 1)) : span;
+    bool whole = b->foreign || b->loss.share > STRICT_LOSS; /* fewer packets say little of random loss */
+    double span = fmax(whole ? b->rtt_min : b->rtt_min / 2, UP_NS);
+    return queue_is_short(b) ? fmin(span, SHORT_UP * b->full_queue / (gain - 1)) : span;
+}
+
+/* Of random loss, and messages that are over soon: delivery rates are of their ends. */
+static bool lossy_messages(const struct bbr *b)
+{
+    return b->rounds < b->messages_until && b->loss.share > STRICT_LOSS;
 }
 
 static void enter(struct bbr *b, enum bbr_state state, lh_time now)
@@ -245,23 +246,19 @@ static void enter(struct bbr *b, enum bbr_state state, lh_time now)
     b->state = state;
     b->state_round = b->rounds;
     b->state_ns = now;
-    b->up_gain = UP_GAIN;
-    b->up_fast = false;
+    double gain = UP_GAIN;
     if (state == BBR_UP && shared(b)) {
         double more = UP_SHARED / sqrt(bdp_of(b) / b->mtu + 1);
-        b->up_gain = 1 + fmin(fmax(more, UP_SHARED_MIN), UP_SHARED_MAX);
+        gain = 1 + fmin(fmax(more, UP_SHARED_MIN), UP_SHARED_MAX);
     }
-    b->up_ns = up_span(b);
+    bbr_up_start(&b->up, b->bw, gain, up_span(b, gain), now);
     b->slow_spacings = 0;
     b->up_next = false;
-    b->up_seen = b->up_full = false;
-    b->up_queued = 0;
-    b->up_bw = b->bw;
     if (state == BBR_CRUISE)
         b->cruise_rounds = CRUISE_ROUNDS + draw(b, 4);
     if (state == BBR_UP) { /* a new cycle */
         b->cycle_rtt_min = 0;
-        b->bw_before = b->bw_now > 0 ? b->bw_now : b->bw_before;
+        b->bw_before = lossy_messages(b) ? b->bw : b->bw_now > 0 ? b->bw_now : b->bw_before;
         b->bw_now = 0;
     }
 }
@@ -323,9 +320,9 @@ static double gain_of(const struct bbr *b, lh_time now)
     case BBR_DOWN:
         return DOWN_GAIN;
     case BBR_UP:
-        return b->up_fast || (double)(now - b->state_ns) < b->up_ns ? b->up_gain : 1;
+        return b->up.fast || (double)(now - b->state_ns) < b->up.ns ? b->up.gain : 1;
     case BBR_LOSS_TEST:
-        return bbr_loss_test_bps(&b->loss) / b->bw * (1 - MADE_UP * b->loss.share);
+        return bbr_loss_test_bps(&b->loss) / b->bw * (1 - BBR_MADE_UP * b->loss.share);
     default:
         return 1;
     }
@@ -333,30 +330,20 @@ static double gain_of(const struct bbr *b, lh_time now)
 
 static double pace_of(const struct bbr *b, lh_time now)
 {
-    double rate = bbr_loss_believed(&b->loss, gain_of(b, now) * b->bw) / (1 - MADE_UP * b->loss.share);
+    double rate = bbr_loss_believed(&b->loss, gain_of(b, now) * b->bw) / (1 - BBR_MADE_UP * b->loss.share);
     if (b->slow_spacings >= FELL_SPACINGS)
         rate = fmin(rate, b->spacing_bps);
     double rtt = fmax(fmax(b->rtt, b->rtt_min), RATE_MIN_RTT);
     return fmax(rate, 16e9 * b->mtu / rtt); /* two packets a round trip at the least */
 }
 
-/* After a stall, of arrivals that no report times: no round trip passes, and nothing else would ever show
- * that the path is well. Up to a first window in a round trip. */
+/* After a stall: no round trip passes, and nothing else would ever show that the path is well. Up to a first
+ * window in a round trip. */
 static double untimed_rate(struct bbr *b, const struct lh_congestion_feedback *f)
 {
-    if (f->arrived_bytes == 0)
-        return 0;
-    b->untimed = f->rtt_ns == 0 ? b->untimed + 1 : 0;
-    b->untimed_bytes = b->untimed > 0 ? b->untimed_bytes + f->arrived_bytes : 0;
-    double span = (double)(f->now - b->untimed_ns);
-    if (b->untimed > 0 && span < fmax(b->rtt_min, HOST_RTT_NS))
-        return 0;
-    bool grows = b->state == BBR_STARTUP && b->untimed > UNTIMED && b->rtt_min > 0;
-    double first = FIRST_WINDOW * 8e9 * b->mtu / b->rtt_min;
-    double rate = grows ? fmin((double)b->untimed_bytes * 8e9 / span, fmin(pace_of(b, f->now), first)) : 0;
-    b->untimed_ns = f->now;
-    b->untimed_bytes = 0;
-    return rate;
+    double rate = bbr_untimed_bps(&b->untimed, f, fmax(b->rtt_min, HOST_RTT_NS));
+    double first_bps = b->rtt_min > 0 ? FIRST_WINDOW * 8e9 * b->mtu / b->rtt_min : 0;
+    return b->state == BBR_STARTUP ? fmin(rate, fmin(pace_of(b, f->now), first_bps)) : 0;
 }
 
 static bool has_queue(const struct bbr *b)
@@ -391,19 +378,17 @@ static void on_rate(struct bbr *b, const struct lh_congestion_feedback *f)
         return;
     }
     b->round_limited |= f->rate_is_limited;
-    if (rate > b->round_bw)
-        b->round_bw = rate;
-    if (!limited && rate > 0)
-        b->round_full = true;
+    b->round_bw = fmax(b->round_bw, rate);
+    b->round_full |= !limited && rate > 0;
     bool tells = rate > 0 && (!limited || (b->rtt_min < HOST_RTT_NS && !f->rate_is_limited));
-    b->up_full |= b->up_seen && tells;
-    b->up_queued += b->up_seen && f->rtt_ns != 0 && has_queue(b);
+    b->up.full |= b->up.seen && tells;
+    double queue = bbr_up_queue_ns(&b->up, QUEUE_DELAY * HOST_RTT_NS, QUEUE_DELAY * delay_unit(b));
+    b->up.queued += b->up.seen && f->rtt_ns != 0 && b->rtt > b->rtt_min + queue;
     if (b->state == BBR_SHARE) /* grows by its own rule */
         return;
     rate = bbr_loss_believed(&b->loss, rate);
-    if (rate > b->bw_now && (!limited || rate > b->bw))
-        b->bw_now = rate;
-    b->bw = b->bw_now > b->bw_before ? b->bw_now : b->bw_before;
+    b->bw_now = !limited || rate > b->bw ? fmax(b->bw_now, rate) : b->bw_now;
+    b->bw = fmax(b->bw_now, b->bw_before);
 }
 
 /* The shortest queueing delay of this round trip, in shortest round trips. */
@@ -414,9 +399,8 @@ static double queue_of(const struct bbr *b)
 
 static bool exceeds_random(const struct bbr *b, double all)
 {
-    double packets = (double)b->round_lost / b->mtu;
     double random = b->loss.share * all / b->mtu;
-    return packets > random + SHORT_LOST * (1 + sqrt(random));
+    return b->round_lost / b->mtu > random + SHORT_LOST * (1 + sqrt(random));
 }
 
 static void on_full_queue(struct bbr *b)
@@ -444,7 +428,7 @@ static bool bottleneck_queues(const struct bbr *b)
 /* Of the round trip that ends. Random loss is no congestion: loss counts with a sign of a queue only. */
 static bool congested(struct bbr *b)
 {
-    double all = (double)(b->round_arrived + b->round_lost);
+    double all = (double)b->round_arrived + fmax(b->round_lost, 0);
     if (all == 0)
         return false;
     bool marked = is_marked(b, b->state == BBR_SHARE ? SHARE_MARKED : MARKED);
@@ -452,7 +436,7 @@ static bool congested(struct bbr *b)
         return marked;
     if (exceeds_random(b, all))
         on_full_queue(b);
-    return marked || bbr_loss_is_excess(&b->loss, (double)b->round_lost, all, false);
+    return marked || bbr_loss_is_excess(&b->loss, b->round_lost, all, false);
 }
 
 /* ---- loss without a queue ---------------------------------------------------------------------------- */
@@ -460,7 +444,7 @@ static bool congested(struct bbr *b)
 /* The round trip that ends. */
 static struct bbr_loss_sample this_round(const struct bbr *b, lh_time now)
 {
-    struct bbr_loss_sample round = {.arrived = (double)b->round_arrived, .lost = (double)b->round_lost};
+    struct bbr_loss_sample round = {.arrived = (double)b->round_arrived, .lost = fmax(b->round_lost, 0)};
     double ns = (double)(now - b->round_ns);
     bool usual = ns <= 2 * fmax(b->rtt, LONG_ROUND_NS);     /* no application was idle */
     bool timed = b->round_full || b->rtt_min < HOST_RTT_NS; /* of short ones reports may tell no rate */
@@ -483,14 +467,14 @@ static enum bbr_loss_found find_loss(struct bbr *b, lh_time now)
     bool queue = has_queue(b), limited = b->round_limited && !b->round_full;
     if (b->state == BBR_LOSS_TEST) {
         bool last = b->rounds > b->state_round + TEST_ROUNDS;
-        enum bbr_loss_end end = limited ? BBR_LOSS_PAUSED : last ? BBR_LOSS_LAST : BBR_LOSS_GOES_ON;
         return was_sent_in_state(b)
-                   ? bbr_loss_on_test(&b->loss, &round, end, b->tested_queue, b->bw, b->rounds, now)
+                   ? bbr_loss_on_test(&b->loss, &round, last, b->tested_queue, b->bw, b->rounds, now)
                    : BBR_LOSS_NOTHING;
     }
-    if (limited)
+    /* Of few packets, or of short bursts: no loss proves nothing. */
+    if (limited && !bbr_loss_is_excess(&b->loss, round.lost, round.arrived + round.lost, true))
         return BBR_LOSS_NOTHING;
-    if (b->state == BBR_UP && b->up_seen && !queue)
+    if (b->state == BBR_UP && b->up.seen && !queue && !limited)
         return bbr_loss_on_up(&b->loss, &round, b->bw, b->rounds, now);
     if ((b->state == BBR_CRUISE || b->state == BBR_SHARE) && was_sent_in_state(b)) {
         b->tested_queue = queue;
@@ -516,6 +500,7 @@ static void on_loss(struct bbr *b, lh_time now)
         break;
     case BBR_LOSS_END:
     case BBR_LOSS_RANDOM:
+        set_bw(b, fmax(b->bw, bbr_loss_take_restored(&b->loss)));
         enter(b, BBR_CRUISE, now);
         break;
     case BBR_LOSS_POLICED:
@@ -551,7 +536,7 @@ static void on_congestion(struct bbr *b, const struct lh_congestion_feedback *f)
             set_bw(b, to);
         b->cut_round = b->rounds;
     }
-    if ((b->state == BBR_UP && (b->up_seen || !shared(b))) || (b->state == BBR_CRUISE && !shared(b)))
+    if ((b->state == BBR_UP && (b->up.seen || !shared(b))) || (b->state == BBR_CRUISE && !shared(b)))
         enter(b, BBR_DOWN, f->now);
 }
 
@@ -675,7 +660,7 @@ static void on_sharing(struct bbr *b, bool bad, lh_time now)
  * one has no round trip that the application does not limit, so find_loss() sees nothing. */
 static void on_flood(struct bbr *b, lh_time now)
 {
-    double arrived = (double)b->round_arrived, lost = (double)b->round_lost;
+    double arrived = (double)b->round_arrived, lost = fmax(b->round_lost, 0);
     bool is_limited = b->round_limited && !b->round_full;
     bool floods = is_limited && lost >= STALL_PACKETS * b->mtu &&
                   bbr_loss_lately(&b->loss, arrived, lost) > FLOOD_LOST;
@@ -703,8 +688,10 @@ static void on_round(struct bbr *b, const struct lh_congestion_feedback *f)
         set_bw(b, b->round_bw);
     if (b->cycle_rtt_min == 0 || (b->round_rtt_min != 0 && b->round_rtt_min < b->cycle_rtt_min))
         b->cycle_rtt_min = b->round_rtt_min;
-    bbr_loss_end_round(&b->loss, (double)b->round_arrived, (double)b->round_lost);
-    b->round_arrived = b->round_lost = b->round_marked = 0;
+    b->messages_until = b->round_limited ? b->rounds + PAUSED_ROUNDS : b->messages_until;
+    bbr_loss_end_round(&b->loss, (double)b->round_arrived, fmax(b->round_lost, 0), b->rounds);
+    b->round_arrived = b->round_marked = 0;
+    b->round_lost = fmin(b->round_lost, 0);
     b->queue = b->round_rtt_min > b->rtt_min ? b->round_rtt_min - b->rtt_min : 0;
     b->round_rtt_min = b->round_bw = 0;
     b->round_full = b->round_limited = b->round_stalled = false;
@@ -718,29 +705,38 @@ static void on_round(struct bbr *b, const struct lh_congestion_feedback *f)
 /* There is more, and what was put on top is no queue: it is another path. */
 static bool queue_is_other(const struct bbr *b)
 {
-    double shown = 1 + (b->up_gain - 1) * b->up_ns / b->rtt_min / 2;
-    return b->bw_now > shown * b->up_bw && b->rtt - b->rtt_min < SHORT_UP / 2 * b->full_queue;
+    double shown = 1 + (b->up.gain - 1) * b->up.ns / b->rtt_min / 2;
+    return b->bw_now > shown * b->up.bw && b->rtt - b->rtt_min < SHORT_UP / 2 * b->full_queue;
+}
+
+static void end_lossy_up(struct bbr *b, const struct bbr_up_result *result)
+{
+    bool queues = bbr_up_is_more(&b->up, result) || bottleneck_queues(b) || b->up.queued >= UP_QUEUED;
+    set_bw(b, fmin(b->bw, b->up.bw));
+    bbr_loss_on_limit(&b->loss, queues, b->bw, b->rounds);
 }
 
 static void end_up(struct bbr *b, bool path_limits, lh_time now)
 {
     if (queue_is_other(b))
         b->full_queue = 0;
-    bool lossy = b->loss.share > STRICT_LOSS;
-    double shown = 1 + (b->up_gain - 1) * fmin(b->up_ns / fmax(b->rtt, b->rtt_min), 1);
-    double growth = lossy ? bbr_loss_growth(&b->loss, shown, bdp_of(b) / b->mtu) : UP_GROWTH;
-    if (b->bw_now > growth * b->up_bw && !path_limits) {
-        b->up_bw = b->bw_now;
-        b->up_gain = UP_FAST_GAIN;
-        b->up_fast = true;
+    bool lossy = b->loss.share > STRICT_LOSS, by_cohort = lossy_messages(b);
+    struct bbr_up_result up =
+        by_cohort ? bbr_up_by_cohort(&b->up, &b->loss)
+                  : bbr_up_by_rates(&b->up, b->bw_now, fmax(b->rtt, b->rtt_min), bdp_of(b) / b->mtu);
+    double growth = lossy ? bbr_loss_growth(&b->loss, up.shown, up.packets) : UP_GROWTH;
+    bool more = up.bps > growth * b->up.bw && !path_limits;
+    if (more && by_cohort && up.tells) {
+        set_bw(b, up.bps);
+        enter(b, BBR_UP, now);
+    } else if (more && !by_cohort) {
+        b->up.bw = b->bw_now;
+        b->up.gain = UP_FAST_GAIN;
+        b->up.fast = true;
         b->state_round = b->rounds;
     } else {
-        if (lossy && b->up_full) {
-            bool more = b->bw_now > (1 + UP_NOTHING * (shown - 1)) * b->up_bw;
-            set_bw(b, fmin(b->bw, b->up_bw));
-            bool queues = more || bottleneck_queues(b) || b->up_queued >= UP_QUEUED;
-            bbr_loss_on_limit(&b->loss, queues, b->bw, b->rounds);
-        }
+        if (lossy && up.tells)
+            end_lossy_up(b, &up);
         enter(b, BBR_DOWN, now);
     }
 }
@@ -832,11 +828,11 @@ static void on_cruise(struct bbr *b, const struct lh_congestion_feedback *f, boo
 
 static void on_up(struct bbr *b, bool own, bool path_limits, lh_time now)
 {
-    if (own && !b->up_seen) {
-        b->up_seen = true;
+    if (own && !b->up.seen) {
+        b->up.seen = true;
         b->state_round = b->rounds;
     }
-    if (b->up_seen && b->rounds > b->state_round)
+    if (b->up.seen && b->rounds > b->state_round)
         end_up(b, path_limits, now);
 }
 
@@ -884,7 +880,7 @@ static void on_stall(struct bbr *b, const struct lh_congestion_feedback *f)
 {
     bool again = b->round_stalled; /* a window is reported in parts */
     b->round_stalled = true;
-    double lost = (double)(b->round_lost + f->lost_bytes);
+    double lost = fmax(b->round_lost, 0) + (double)f->lost_bytes;
     if (again || b->state == BBR_TRAIN || f->lost_bytes < STALL_PACKETS * b->mtu ||
         !bbr_loss_is_stall(&b->loss, (double)b->round_arrived, lost))
         return;
@@ -894,8 +890,7 @@ static void on_stall(struct bbr *b, const struct lh_congestion_feedback *f)
 
 static void note_pace(struct bbr *b, lh_time now)
 {
-    bool starts = b->state == BBR_TRAIN || b->state == BBR_STARTUP;
-    b->pace = starts ? INFINITY : fmax(b->pace, pace_of(b, now));
+    b->pace = b->state <= BBR_STARTUP ? INFINITY : fmax(b->pace, pace_of(b, now));
 }
 
 static void bbr_on_feedback(void *state, const struct lh_congestion_feedback *f)
@@ -905,15 +900,20 @@ static void bbr_on_feedback(void *state, const struct lh_congestion_feedback *f)
         b->counted = true;
         b->arrived_before = f->arrived_total_bytes - f->arrived_bytes;
         b->lost_before = f->lost_total_bytes - f->lost_bytes;
+        b->missing = (double)b->lost_before;
     }
     b->settled_bytes = f->arrived_total_bytes + f->lost_total_bytes - b->arrived_before - b->lost_before;
     if (f->arrived_bytes == 0 && f->lost_bytes > 0 && f->rtt_ns == 0)
         on_stall(b, f);
     on_spacing(b, f);
     b->round_arrived += f->arrived_bytes;
-    b->round_lost += f->lost_bytes;
+    /* At once, by what has passed: a reordering window later it would count with the next arrivals. */
+    double missing = (double)f->passed_total_bytes - (double)f->arrived_total_bytes;
+    b->round_lost += missing - b->missing;
+    b->missing = missing;
     b->round_marked += f->marked_bytes;
     on_rtt(b, f);
+    bbr_cohort_on_feedback(&b->up.cohort, f);
     note_pace(b, f->now);
     on_rate(b, f);
     if (f->rtt_ns != 0 && f->arrived_at_send_bytes >= b->round_end_bytes) {
@@ -938,7 +938,7 @@ static double window_of(const struct bbr *b, double rate)
     if (b->state == BBR_PROBE_RTT)
         return bdp / 2;
     double queue = fmin(b->queue, 2 * b->rtt_min);
-    double window = fmax((b->state == BBR_STARTUP || b->up_fast ? 3 : 2) * bdp,
+    double window = fmax((b->state == BBR_STARTUP || b->up.fast ? 3 : 2) * bdp,
                          b->bw * (1.5 * b->rtt_min + queue) / 8e9);
     window += rate * fmin(b->rtt_min / 4, 500e3) / 8e9; /* reports that are held back, bursts */
     return b->state == BBR_STARTUP ? fmin(window, STARTUP_GROWTH * (double)b->settled_bytes) : window;
@@ -978,13 +978,13 @@ static void bbr_view(const void *state, struct lh_congestion_view *view)
     static const char *const names[] = {"train", "startup",   "drain", "cruise",   "up",
                                         "down",  "probe-rtt", "share", "loss-test"};
     const struct bbr *b = state;
-    bool policed = b->loss.max_bps > 0;
     *view = (struct lh_congestion_view){.bandwidth_bps = (uint64_t)b->bw,
                                         .rtt_minimum_ns = (lh_time)b->rtt_min,
                                         .state = names[b->state],
                                         .tells_loss = b->loss.test_round != 0,
                                         .random_loss = b->loss.share,
-                                        .policed_rate_bps = policed ? (uint64_t)b->loss.policed_bps : 0};
+                                        .policed_rate_bps =
+                                            b->loss.max_bps > 0 ? (uint64_t)b->loss.policed_bps : 0};
 }
 
 const struct lh_congestion bbr_congestion = {

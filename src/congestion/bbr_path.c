@@ -148,6 +148,64 @@ bool bbr_train_remembers(const struct lh_congestion_path *path)
            path->remembered_age_ns < REMEMBERED_NS && train > BBR_TRAIN_BYTES;
 }
 
+/* ---- cohort ---------------------------------------------------------------------------------------- */
+
+void bbr_cohort_start(struct bbr_cohort *cohort, double from_ns, double until_ns)
+{
+    *cohort = (struct bbr_cohort){.from_ns = from_ns, .until_ns = until_ns};
+}
+
+void bbr_cohort_on_feedback(struct bbr_cohort *cohort, const struct lh_congestion_feedback *f)
+{
+    if (f->train_bps != 0)
+        cohort->spacing_ns += (double)f->train_bytes * 8e9 / (double)f->train_bps;
+    double sent_ns = (double)f->sent_ns;
+    if (f->rtt_ns == 0 || sent_ns < cohort->from_ns || sent_ns > cohort->until_ns)
+        return;
+    if (!cohort->begun) {
+        cohort->begun = true;
+        cohort->first_ns = f->sent_ns;
+        cohort->first_passed = f->passed_total_bytes;
+        cohort->first_arrived = f->arrived_total_bytes;
+        cohort->spacing_ns = 0;
+    } else if (f->sent_ns > cohort->first_ns) { /* reports may come in another order */
+        cohort->sent_ns = (double)(f->sent_ns - cohort->first_ns);
+        cohort->arrived_ns = cohort->spacing_ns;
+        cohort->bytes = (double)(f->passed_total_bytes - cohort->first_passed);
+        cohort->arrived_bytes = (double)(f->arrived_total_bytes - cohort->first_arrived);
+    }
+}
+
+double bbr_cohort_sent_bps(const struct bbr_cohort *cohort)
+{
+    return cohort->sent_ns > 0 ? cohort->bytes * 8e9 / cohort->sent_ns : 0;
+}
+
+double bbr_cohort_delivered_bps(const struct bbr_cohort *cohort)
+{
+    double ns = fmax(cohort->sent_ns, cohort->arrived_ns);
+    return ns > 0 ? cohort->arrived_bytes * 8e9 / ns : 0;
+}
+
+/* ---- arrivals without a time ------------------------------------------------------------------------ */
+
+#define UNTIMED 4 /* reports in a row */
+
+double bbr_untimed_bps(struct bbr_untimed *untimed, const struct lh_congestion_feedback *f, double span_ns)
+{
+    if (f->arrived_bytes == 0)
+        return 0;
+    untimed->reports = f->rtt_ns == 0 ? untimed->reports + 1 : 0;
+    untimed->bytes = untimed->reports > 0 ? untimed->bytes + f->arrived_bytes : 0;
+    double ns = (double)(f->now - untimed->since_ns);
+    if (untimed->reports > 0 && ns < span_ns)
+        return 0;
+    double bps = untimed->reports > UNTIMED ? (double)untimed->bytes * 8e9 / ns : 0;
+    untimed->since_ns = f->now;
+    untimed->bytes = 0;
+    return bps;
+}
+
 /* ---- loss ------------------------------------------------------------------------------------------ */
 
 #define EXCESS_LOSS       0.015 /* above the random loss */
@@ -160,14 +218,15 @@ bool bbr_train_remembers(const struct lh_congestion_path *path)
 #define TEST_GAIN         0.5   /* of what was delivered: others may cause the greater part of the loss */
 #define TEST_LOST         32    /* packets, if the loss is the path's own: a deviation of a sixth */
 #define TEST_OWN          0.75  /* of the loss at the higher rate; less: it depends on the rate */
-#define TEST_LESS         0.25  /* of it is clearly less; between the two a test goes on for */
-#define TEST_CLEAR        2     /* round trips: losses are reported later than arrivals */
 #define DELIVERED_PACKETS 128
 #define STALL_LOST        0.4 /* lately, of what does not leave at random */
 #define UP_LOSSY          0.6 /* of what `up` sent on top must arrive, or others lose it, */
 #define UP_DEVIATIONS     1   /* less so many of what random loss leaves of a round trip's packets, */
 #define UP_MIN            0.4 /* and at the minimum that */
-#define LIMITS            3   /* in a row */
+#define LIMITS            3   /* in a row, where less was lost lately: others have come; */
+#define LIMITS_ALWAYS     5   /* or where as much was lost from the start */
+#define LOWEST_PACKETS    256
+#define LOWEST_ROUNDS     1024
 #define DOUBTED_ROUNDS    256
 #define DOUBTED_LOSS      0.05
 #define DOUBTED_BPS       0.5
@@ -290,7 +349,6 @@ static enum bbr_loss_found start_test(struct bbr_loss *loss, const struct bbr_lo
         delivered = fmax(delivered, delivered_bps(&loss->cruised));
     loss->test_bps = fmin(bps, delivered > 0 ? delivered : bps * (1 - share_of(&loss->cruised)));
     loss->test = (struct bbr_loss_sample){0};
-    loss->test_rounds = 0;
     return BBR_LOSS_UNKNOWN;
 }
 
@@ -340,35 +398,34 @@ enum bbr_loss_found bbr_loss_on_cruise(struct bbr_loss *loss, const struct bbr_l
     if (is_pure(loss)) /* what is more is the policer's */
         max = loss->share;
     loss->share += (fmin(fmin(share_of(&loss->cruised), max), SHARE_MAX) - loss->share) / 8;
+    if (packets_of(loss, &loss->cruised) > LOSS_SAMPLE && loss->tested > LOSS_UNTESTED)
+        loss->tested = loss->share;
     bool due = is_excess(loss, &loss->cruised) && rounds > loss->test_round + TEST_AGAIN;
     return due ? start_test(loss, round, bps) : BBR_LOSS_NOTHING;
 }
 
-enum bbr_loss_found bbr_loss_on_test(struct bbr_loss *loss, const struct bbr_loss_sample *round,
-                                     enum bbr_loss_end end, bool queue, double bps, uint64_t rounds,
-                                     lh_time now)
+enum bbr_loss_found bbr_loss_on_test(struct bbr_loss *loss, const struct bbr_loss_sample *round, bool last,
+                                     bool queue, double bps, uint64_t rounds, lh_time now)
 {
     loss->test.arrived += round->arrived;
     loss->test.lost += round->lost;
-    loss->test_rounds++;
     double packets = packets_of(loss, &loss->test);
     double before = share_of(&loss->cruised), lower = share_of(&loss->test);
     bool enough = packets >= LOSS_PACKETS && packets * fmax(before, LOSS_UNTESTED) >= TEST_LOST;
-    bool same = lower > TEST_OWN * before, less = lower < TEST_LESS * before;
-    bool unclear = !same && !less && loss->test_rounds < TEST_CLEAR;
-    if ((!enough || unclear) && end == BBR_LOSS_GOES_ON)
+    bool same = lower > TEST_OWN * before;
+    if (!enough && !last)
         return BBR_LOSS_NOTHING;
     loss->test_round = rounds;
     loss->lowered = 0;
-    /* Losses are reported later than what arrived: where the application paused, less loss proves nothing. */
-    bool proves = same || (!unclear && end != BBR_LOSS_PAUSED);
-    if (!proves || (!enough && packets * before < TEST_LOST / 4.0)) {
+    if (!enough && packets * before < TEST_LOST / 4.0) {
         loss->cruised = (struct bbr_loss_sample){0};
         return BBR_LOSS_END;
     }
     if (rounds < loss->doubted_until && bps < DOUBTED_BPS * loss->doubted_bps &&
-        lower > TEST_OWN * loss->doubted_share)
+        lower > TEST_OWN * loss->doubted_share) {
         loss->doubted_until = 0; /* less was sent, and as much is lost */
+        loss->restored_bps = loss->doubted_rose ? 0 : loss->doubted_bps;
+    }
     bool random = same && (rounds >= loss->doubted_until || lower < DOUBTED_LOSS);
     if (random) { /* both are samples of the same */
         const struct bbr_loss_sample both = {.arrived = loss->test.arrived + loss->cruised.arrived,
@@ -392,18 +449,43 @@ enum bbr_loss_found bbr_loss_on_test(struct bbr_loss *loss, const struct bbr_los
 
 void bbr_loss_on_limit(struct bbr_loss *loss, bool queue, double bps, uint64_t rounds)
 {
+    bool rose = loss->lowest_round != 0 && loss->share > 2 * loss->lowest + LOSS_UNTESTED;
     loss->limits = queue ? 0 : loss->limits + 1;
-    if (loss->limits < LIMITS)
+    if (loss->limits < (rose ? LIMITS : LIMITS_ALWAYS))
         return;
     loss->limits = 0;
     loss->doubted_until = rounds + DOUBTED_ROUNDS;
     loss->doubted_share = loss->share;
     loss->doubted_bps = bps;
+    loss->doubted_rose = rose;
     loss->share = loss->tested = fmin(loss->share, DOUBTED_LOSS);
 }
 
-void bbr_loss_end_round(struct bbr_loss *loss, double arrived, double lost)
+double bbr_loss_take_restored(struct bbr_loss *loss)
 {
+    double bps = loss->restored_bps;
+    loss->restored_bps = 0;
+    return bps;
+}
+
+static void note_lowest(struct bbr_loss *loss, double arrived, double lost, uint64_t rounds)
+{
+    loss->recent.arrived += arrived;
+    loss->recent.lost += lost;
+    if (packets_of(loss, &loss->recent) < LOWEST_PACKETS)
+        return;
+    double share = share_of(&loss->recent);
+    bool old = loss->lowest_round == 0 || rounds > loss->lowest_round + LOWEST_ROUNDS;
+    if (old || share < loss->lowest) {
+        loss->lowest = share;
+        loss->lowest_round = rounds;
+    }
+    loss->recent = (struct bbr_loss_sample){0};
+}
+
+void bbr_loss_end_round(struct bbr_loss *loss, double arrived, double lost, uint64_t rounds)
+{
+    note_lowest(loss, arrived, lost, rounds);
     loss->earlier.arrived = arrived + loss->earlier.arrived / 2;
     loss->earlier.lost = lost + loss->earlier.lost / 2;
 }
@@ -425,6 +507,16 @@ double bbr_loss_growth(const struct bbr_loss *loss, double shown, double packets
     double deviation = sqrt(loss->share / (1 - loss->share) / fmax(packets, 1));
     double more = fmax(UP_LOSSY * (shown - 1) - UP_DEVIATIONS * deviation, UP_MIN * (shown - 1));
     return 1 + more;
+}
+
+double bbr_loss_cohort_bps(const struct bbr_loss *loss, const struct bbr_cohort *cohort)
+{
+    double packets = cohort->bytes / loss->mtu, random = loss->share * packets;
+    double lost = (cohort->bytes - cohort->arrived_bytes) / loss->mtu;
+    bool excess = lost > random + UP_DEVIATIONS * sqrt(random);
+    double ns = fmax(cohort->sent_ns, cohort->arrived_ns);
+    double arrived = excess ? cohort->arrived_bytes : (1 - loss->share) * cohort->bytes;
+    return ns > 0 ? arrived * 8e9 / ns : 0;
 }
 
 double bbr_loss_delivered_bps(const struct bbr_loss *loss)
@@ -460,4 +552,45 @@ enum bbr_loss_found bbr_loss_on_up(struct bbr_loss *loss, const struct bbr_loss_
     loss->lowered = 0;
     set_policed(loss, fmin(bps, delivered_bps(round)), rounds, now);
     return BBR_LOSS_POLICED;
+}
+
+/* ---- up --------------------------------------------------------------------------------------------- */
+
+#define UP_PACKETS 32
+#define UP_SENT    0.5  /* of what is on top; less left: it says nothing */
+#define UP_NOTHING 0.25 /* of it: less is none */
+
+void bbr_up_start(struct bbr_up *up, double bw, double gain, double ns, lh_time now)
+{
+    *up = (struct bbr_up){.bw = bw, .gain = gain, .ns = ns};
+    bbr_cohort_start(&up->cohort, (double)now, (double)now + ns);
+}
+
+struct bbr_up_result bbr_up_by_cohort(const struct bbr_up *up, const struct bbr_loss *loss)
+{
+    double sent = bbr_cohort_sent_bps(&up->cohort) * (1 - BBR_MADE_UP * loss->share);
+    double packets = up->cohort.bytes / loss->mtu;
+    return (struct bbr_up_result){.bps = fmin(bbr_loss_cohort_bps(loss, &up->cohort), up->gain * up->bw),
+                                  .shown = up->gain,
+                                  .packets = packets,
+                                  .tells = packets >= UP_PACKETS &&
+                                           sent > (1 + UP_SENT * (up->gain - 1)) * up->bw};
+}
+
+struct bbr_up_result bbr_up_by_rates(const struct bbr_up *up, double bps, double rtt_ns, double packets)
+{
+    return (struct bbr_up_result){.bps = bps,
+                                  .shown = 1 + (up->gain - 1) * fmin(up->ns / rtt_ns, 1),
+                                  .packets = packets,
+                                  .tells = up->full};
+}
+
+bool bbr_up_is_more(const struct bbr_up *up, const struct bbr_up_result *result)
+{
+    return result->bps > (1 + UP_NOTHING * (result->shown - 1)) * up->bw;
+}
+
+double bbr_up_queue_ns(const struct bbr_up *up, double min_ns, double max_ns)
+{
+    return fmin(fmax(UP_NOTHING * (up->gain - 1) * up->ns, min_ns), max_ns);
 }

@@ -15,6 +15,8 @@
  * sends: where the newest packet would be, had nothing been reordered. `tail` is the entry of that position.
  */
 
+#define MERGED_PAUSE 16 /* part of a round trip: entries of one flow of packets are closer than that */
+
 __extension__ typedef unsigned __int128 wide;
 
 static uint64_t since(uint64_t earlier, uint64_t later)
@@ -49,6 +51,15 @@ static uint64_t settled_bytes(const struct flight *flight)
     return flight->arrived_bytes + flight->lost_bytes;
 }
 
+/* Bytes of the sends up to that position, which lies in that entry. */
+static uint64_t bytes_until(const struct flight *flight, uint32_t index, uint64_t packets)
+{
+    uint64_t start = packets_before(flight, index), start_bytes = bytes_before(flight, index);
+    uint64_t entry_packets = packets_before(flight, index + 1) - start;
+    uint64_t entry_bytes = bytes_before(flight, index + 1) - start_bytes;
+    return start_bytes + (uint64_t)((wide)entry_bytes * (packets - start) / entry_packets);
+}
+
 /* Bytes of the first so many packets; they end in the entry at tail, or just before it. */
 static uint64_t bytes_of_first(const struct flight *flight, uint64_t packets)
 {
@@ -56,19 +67,21 @@ static uint64_t bytes_of_first(const struct flight *flight, uint64_t packets)
     assert(packets >= start);
     if (packets == start)
         return bytes_before(flight, flight->tail);
-    uint64_t entry_packets = packets_before(flight, flight->tail + 1) - start;
-    uint64_t entry_bytes = bytes_before(flight, flight->tail + 1) - bytes_before(flight, flight->tail);
-    return bytes_before(flight, flight->tail) +
-           (uint64_t)((wide)entry_bytes * (packets - start) / entry_packets);
+    return bytes_until(flight, flight->tail, packets);
 }
 
 /* The later one, extended by the earlier one. As if all of it had been sent at the start: none of it counts
- * as too new to have arrived, and round trips seem longer, not shorter. */
-static struct flight_entry merged(const struct flight_entry *earlier, const struct flight_entry *later)
+ * as too new to have arrived, and round trips seem longer, not shorter; but not by a pause between the two,
+ * which would look like a queue. */
+static struct flight_entry merged(const struct flight *flight, const struct flight_entry *earlier,
+                                  const struct flight_entry *later)
 {
     struct flight_entry entry = *later;
-    if (later->key == earlier->key + earlier->packets && later->packets <= UINT32_MAX - earlier->packets) {
+    bool follows = later->key == earlier->key + earlier->packets;
+    bool pause = flight->rtt_ns > 0 && later->keys_ns - earlier->keys_ns > flight->rtt_ns / MERGED_PAUSE;
+    if (follows && !pause && later->packets <= UINT32_MAX - earlier->packets) {
         entry.key = earlier->key;
+        entry.keys_ns = earlier->keys_ns;
         entry.packets += earlier->packets;
     }
     entry.sent_ns = earlier->sent_ns;
@@ -81,8 +94,8 @@ static struct flight_entry merged(const struct flight_entry *earlier, const stru
 static void merge_all(struct flight *flight)
 {
     for (uint32_t i = 0; i < flight->size / 2; i++)
-        *entry_at(flight, flight->first + i) =
-            merged(entry_at(flight, flight->first + 2 * i), entry_at(flight, flight->first + 2 * i + 1));
+        *entry_at(flight, flight->first + i) = merged(flight, entry_at(flight, flight->first + 2 * i),
+                                                      entry_at(flight, flight->first + 2 * i + 1));
     flight->head = flight->first + flight->size / 2;
     flight->reachable = flight->first + (flight->reachable - flight->first) / 2;
 }
@@ -138,6 +151,7 @@ void flight_on_sent(struct flight *flight, uint64_t key, uint32_t packets, uint6
         .packets = packets,
         .limited = flight->limited_until_packets != 0,
         .sent_ns = now,
+        .keys_ns = now,
         .packets_before = flight->sent_packets,
         .bytes_before = flight->sent_bytes,
         .arrived_bytes = flight->arrived_bytes,
@@ -173,7 +187,7 @@ static bool contains(const struct flight *flight, uint32_t index, uint64_t key)
 static lh_time rtt_of(const struct flight *flight, uint32_t index, const struct flight_report *report,
                       lh_time now)
 {
-    return since(report->held_ns, since(entry_at(flight, index)->sent_ns, now));
+    return since(report->held_ns, since(entry_at(flight, index)->keys_ns, now));
 }
 
 /* The entry of a report's key: a packet that was retransmitted has several, and the one with a round trip as
@@ -285,6 +299,7 @@ static void fill_totals(const struct flight *flight, struct lh_congestion_feedba
     feedback->in_flight_bytes = flight_in_flight_bytes(flight);
     feedback->arrived_total_bytes = flight->arrived_bytes;
     feedback->lost_total_bytes = flight->lost_bytes;
+    feedback->passed_total_bytes = lh_max(flight->passed_bytes, flight->arrived_bytes);
     feedback->credit_bytes = credit_of(flight);
 }
 
@@ -309,7 +324,7 @@ static void fill_sample(struct flight *flight, uint32_t index, const struct flig
                         lh_time min_rtt_ns, struct lh_congestion_feedback *feedback)
 {
     const struct flight_entry *entry = entry_at(flight, index);
-    feedback->sent_ns = entry->sent_ns;
+    feedback->sent_ns = entry->keys_ns;
     feedback->rtt_ns = lh_max(rtt_of(flight, index, report, feedback->now), min_rtt_ns);
     flight->rtt_ns = feedback->rtt_ns;
     feedback->arrived_at_send_bytes = entry->arrived_bytes;
@@ -318,7 +333,7 @@ static void fill_sample(struct flight *flight, uint32_t index, const struct flig
         bytes_before(flight, index + 1) - entry->arrived_bytes - entry->lost_bytes;
     /* Since one that a timer took for lost there was a silence. */
     if (packets_before(flight, index) >= flight->overdue_packets)
-        fill_rate(flight, entry, report->arrived_ns, lh_max(entry->sent_ns, settled_sent_ns(flight)),
+        fill_rate(flight, entry, report->arrived_ns, lh_max(entry->keys_ns, settled_sent_ns(flight)),
                   feedback);
 }
 
@@ -350,7 +365,9 @@ static void on_arrivals(struct flight *flight, const struct flight_report *repor
     bool named = report->arrived_ns != flight->arrived_peer_ns || flight->arrived_packets == 0;
     bool found = named && find(flight, report, feedback->now, &index);
     if (found) {
-        uint64_t passed = lh_max(position_in(flight, index, report->key), flight->overdue_packets);
+        uint64_t position = position_in(flight, index, report->key);
+        uint64_t passed = lh_max(position, flight->overdue_packets);
+        flight->passed_bytes = lh_max(flight->passed_bytes, bytes_until(flight, index, position));
         on_missing(flight, since(arrived, passed), entry_at(flight, index)->sent_ns);
     }
     /* Those that come late after all are among the new ones, and nothing is settled before it can have
@@ -422,6 +439,7 @@ bool flight_on_timer(struct flight *flight, lh_time overdue_ns, lh_time now,
     while (index != flight->head && entry_at(flight, index)->sent_ns <= now - overdue_ns)
         index++;
     flight->overdue_packets = packets_before(flight, index);
+    flight->passed_bytes = lh_max(flight->passed_bytes, bytes_before(flight, index));
     uint64_t lost_before = flight->lost_bytes;
     flight->missing_now = flight->missing_before = flight->overdue_packets - flight->arrived_packets;
     settle(flight, 0, flight->missing_now);

@@ -28,6 +28,7 @@ struct flight_entry {
     uint32_t packets;
     bool limited; /* sent while the sender had too little to send */
     lh_time sent_ns;
+    lh_time keys_ns; /* when those left that the keys name: later, where entries were merged over a pause */
     /* Totals before it. */
     uint64_t packets_before;
     uint64_t bytes_before;
@@ -65,6 +66,7 @@ struct flight {
     /* The receiver's totals, as far as they counted. */
     uint64_t arrived_reported, marked_reported, dropped_reported;
     uint64_t overdue_packets; /* of these all that did not arrive are lost */
+    uint64_t passed_bytes;    /* sent up to the newest packet that arrived or is overdue */
     /* The fewest packets that were missing, in this reordering window and in the one before. */
     uint64_t missing_now, missing_before;
     lh_time window_ns;              /* send time at which this window began */

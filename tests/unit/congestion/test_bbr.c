@@ -710,6 +710,7 @@ static uint64_t rate_of_late_host(double loss)
                                                         .lost_bytes = gone,
                                                         .arrived_total_bytes = arrived,
                                                         .lost_total_bytes = lost,
+                                                        .passed_total_bytes = arrived + lost,
                                                         .arrived_at_send_bytes = before,
                                                         .credit_bytes = UINT64_MAX};
         before = arrived;

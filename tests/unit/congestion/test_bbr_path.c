@@ -202,25 +202,12 @@ static void test_as_much_at_a_lower_rate_is_random(void **state)
     (void)state;
     struct bbr_loss loss = found_lossy(0.2);
     const struct bbr_loss_sample few = sample(30, 0.2), round = sample(140, 0.2);
-    assert_int_equal(bbr_loss_on_test(&loss, &few, BBR_LOSS_GOES_ON, false, BPS, 13, 0), BBR_LOSS_NOTHING);
-    assert_int_equal(bbr_loss_on_test(&loss, &round, BBR_LOSS_GOES_ON, false, BPS, 14, 0), BBR_LOSS_RANDOM);
+    assert_int_equal(bbr_loss_on_test(&loss, &few, false, false, BPS, 13, 0), BBR_LOSS_NOTHING);
+    assert_int_equal(bbr_loss_on_test(&loss, &round, false, false, BPS, 14, 0), BBR_LOSS_RANDOM);
     assert_float_equal(loss.share, 0.2, 1e-6);
     assert_false(bbr_loss_is_policed(&loss));
     const struct bbr_loss_sample again = sample(100, 0.22);
     assert_int_equal(bbr_loss_on_cruise(&loss, &again, false, BPS, 30, 0), BBR_LOSS_NOTHING);
-}
-
-/* Losses are reported later than arrivals: half of the loss may be all of it, and after a pause none may. */
-static void test_less_for_a_moment_proves_nothing(void **state)
-{
-    (void)state;
-    struct bbr_loss loss = found_lossy(0.2);
-    const struct bbr_loss_sample half = sample(340, 0.1), more = sample(340, 0.25), none = sample(340, 0);
-    assert_int_equal(bbr_loss_on_test(&loss, &half, BBR_LOSS_GOES_ON, false, BPS, 13, 0), BBR_LOSS_NOTHING);
-    assert_int_equal(bbr_loss_on_test(&loss, &more, BBR_LOSS_GOES_ON, false, BPS, 14, 0), BBR_LOSS_RANDOM);
-    loss = found_lossy(0.2);
-    assert_int_equal(bbr_loss_on_test(&loss, &none, BBR_LOSS_PAUSED, false, BPS, 13, 0), BBR_LOSS_END);
-    assert_false(bbr_loss_is_policed(&loss));
 }
 
 static void test_nothing_at_a_lower_rate_is_a_policer(void **state)
@@ -228,8 +215,7 @@ static void test_nothing_at_a_lower_rate_is_a_policer(void **state)
     (void)state;
     struct bbr_loss loss = found_lossy(0.2);
     const struct bbr_loss_sample round = sample(170, 0.04);
-    assert_int_equal(bbr_loss_on_test(&loss, &round, BBR_LOSS_GOES_ON, false, BPS, 14, 1000),
-                     BBR_LOSS_POLICED);
+    assert_int_equal(bbr_loss_on_test(&loss, &round, false, false, BPS, 14, 1000), BBR_LOSS_POLICED);
     assert_float_equal(loss.policed_bps, 80 * PACKET * 8e9 / 1e6, 1);
     assert_float_equal(loss.share, 0.04, 1e-6);
     assert_true(bbr_loss_is_policed(&loss));
@@ -241,8 +227,8 @@ static void test_a_test_that_says_nothing(void **state)
     (void)state;
     struct bbr_loss loss = found_lossy(0.2);
     const struct bbr_loss_sample none = sample(4, 0);
-    assert_int_equal(bbr_loss_on_test(&loss, &none, BBR_LOSS_GOES_ON, false, BPS, 13, 0), BBR_LOSS_NOTHING);
-    assert_int_equal(bbr_loss_on_test(&loss, &none, BBR_LOSS_LAST, false, BPS, 50, 0), BBR_LOSS_END);
+    assert_int_equal(bbr_loss_on_test(&loss, &none, false, false, BPS, 13, 0), BBR_LOSS_NOTHING);
+    assert_int_equal(bbr_loss_on_test(&loss, &none, true, false, BPS, 50, 0), BBR_LOSS_END);
     assert_false(bbr_loss_is_policed(&loss));
 }
 
@@ -252,34 +238,114 @@ static void test_a_queue_makes_random_loss_doubtful(void **state)
     (void)state;
     struct bbr_loss loss = found_lossy(0.2);
     const struct bbr_loss_sample round = sample(200, 0.2), lower = sample(200, 0.01);
-    assert_int_equal(bbr_loss_on_test(&loss, &round, BBR_LOSS_GOES_ON, false, BPS, 14, 0), BBR_LOSS_RANDOM);
+    assert_int_equal(bbr_loss_on_test(&loss, &round, false, false, BPS, 14, 0), BBR_LOSS_RANDOM);
     assert_int_equal(bbr_loss_on_cruise(&loss, &round, true, BPS, 78, 0), BBR_LOSS_NOTHING);
     assert_int_equal(bbr_loss_on_cruise(&loss, &round, true, BPS, 79, 0), BBR_LOSS_UNKNOWN);
-    assert_int_equal(bbr_loss_on_test(&loss, &lower, BBR_LOSS_GOES_ON, true, BPS, 84, 0), BBR_LOSS_QUEUE);
+    assert_int_equal(bbr_loss_on_test(&loss, &lower, false, true, BPS, 84, 0), BBR_LOSS_QUEUE);
     assert_float_equal(loss.share, 0.01, 1e-6);
     assert_false(bbr_loss_is_policed(&loss));
 }
 
-/* Three times more was sent, and neither more arrived nor a queue was seen: others share a policer. Then as
- * much loss at a lower rate proves nothing, until it is as much at half of the rate. */
+/* More was sent three times, and neither more arrived nor a queue was seen, where less was lost earlier:
+ * others share a policer. Then as much loss at a lower rate proves nothing, until it is as much at half. */
 static void test_limits_without_a_queue_raise_doubts(void **state)
 {
     (void)state;
     struct bbr_loss loss = found_lossy(0.2);
     const struct bbr_loss_sample round = sample(200, 0.2);
-    bbr_loss_on_test(&loss, &round, BBR_LOSS_GOES_ON, false, BPS, 14, 0);
+    bbr_loss_end_round(&loss, 300 * PACKET, 0, 10);
+    bbr_loss_on_test(&loss, &round, false, false, BPS, 14, 0);
     for (int i = 0; i < 3; i++) {
         assert_float_equal(loss.share, 0.2, 1e-6);
         bbr_loss_on_limit(&loss, false, BPS, 20);
     }
     assert_float_equal(loss.share, 0.05, 1e-6);
     assert_int_equal(bbr_loss_on_cruise(&loss, &round, false, BPS, 30, 0), BBR_LOSS_UNKNOWN);
-    assert_int_equal(bbr_loss_on_test(&loss, &round, BBR_LOSS_GOES_ON, false, BPS, 35, 0),
-                     BBR_LOSS_POLICED);
+    assert_int_equal(bbr_loss_on_test(&loss, &round, false, false, BPS, 35, 0), BBR_LOSS_POLICED);
     assert_int_equal(bbr_loss_on_cruise(&loss, &round, false, 0.4 * BPS, 45, 0), BBR_LOSS_UNKNOWN);
-    assert_int_equal(bbr_loss_on_test(&loss, &round, BBR_LOSS_GOES_ON, false, 0.4 * BPS, 50, 0),
-                     BBR_LOSS_RANDOM);
+    assert_int_equal(bbr_loss_on_test(&loss, &round, false, false, 0.4 * BPS, 50, 0), BBR_LOSS_RANDOM);
+    assert_true(bbr_loss_take_restored(&loss) == 0);
 }
+
+/* Where as much was lost from the start, it takes more of them; and when the doubt was wrong, the rate is
+ * what it was, once. */
+static void test_doubts_of_a_loss_that_was_always_there(void **state)
+{
+    (void)state;
+    struct bbr_loss loss = found_lossy(0.2);
+    const struct bbr_loss_sample round = sample(200, 0.2);
+    bbr_loss_end_round(&loss, 240 * PACKET, 60 * PACKET, 10);
+    bbr_loss_on_test(&loss, &round, false, false, BPS, 14, 0);
+    for (int i = 0; i < 5; i++) {
+        assert_float_equal(loss.share, 0.2, 1e-6);
+        bbr_loss_on_limit(&loss, false, BPS, 20);
+    }
+    assert_float_equal(loss.share, 0.05, 1e-6);
+    assert_int_equal(bbr_loss_on_cruise(&loss, &round, false, 0.4 * BPS, 30, 0), BBR_LOSS_UNKNOWN);
+    assert_int_equal(bbr_loss_on_test(&loss, &round, false, false, 0.4 * BPS, 35, 0), BBR_LOSS_RANDOM);
+    assert_true(bbr_loss_take_restored(&loss) == BPS);
+    assert_true(bbr_loss_take_restored(&loss) == 0);
+}
+
+/* ---- cohort ---- */
+
+static struct lh_congestion_feedback report_of(uint64_t sent_us, uint64_t packets, uint64_t arrived,
+                                               uint64_t spacing_us)
+{
+    static uint64_t before;
+    uint64_t newly = arrived > before ? arrived - before : 0;
+    before = arrived;
+    return (struct lh_congestion_feedback){
+        .rtt_ns = 1000000,
+        .sent_ns = sent_us * 1000,
+        .passed_total_bytes = packets * (uint64_t)PACKET,
+        .arrived_total_bytes = arrived * (uint64_t)PACKET,
+        .train_bytes = newly * (uint64_t)PACKET,
+        .train_bps = spacing_us > 0 ? newly * (uint64_t)PACKET * 8000000 / spacing_us : 0};
+}
+
+/* What left before the span and after it does not count, nor does a pause between. */
+static void test_cohort(void **state)
+{
+    (void)state;
+    struct bbr_cohort cohort;
+    bbr_cohort_start(&cohort, 100e3, 200e3);
+    const struct lh_congestion_feedback reports[] = {
+        report_of(90, 900, 800, 50), report_of(110, 1000, 900, 20), report_of(150, 1100, 980, 40),
+        report_of(190, 1200, 1060, 60), report_of(250, 1210, 1062, 60)};
+    for (int i = 0; i < 5; i++)
+        bbr_cohort_on_feedback(&cohort, &reports[i]);
+    double mbit = 8 * PACKET / 1e6;
+    assert_double_equal(bbr_cohort_sent_bps(&cohort) / 1e6, 200 * mbit / 80e-6, 1);
+    assert_double_equal(bbr_cohort_delivered_bps(&cohort) / 1e6, 160 * mbit / 100e-6,
+                        1); /* a queue grows */
+}
+
+static void test_cohort_of_one_report(void **state)
+{
+    (void)state;
+    struct bbr_cohort cohort;
+    bbr_cohort_start(&cohort, 100e3, 200e3);
+    const struct lh_congestion_feedback report = report_of(110, 1000, 900, 20);
+    bbr_cohort_on_feedback(&cohort, &report);
+    bbr_cohort_on_feedback(&cohort, &report); /* once more */
+    assert_true(bbr_cohort_sent_bps(&cohort) == 0 && bbr_cohort_delivered_bps(&cohort) == 0);
+}
+
+/* Of few packets chance loses more or less: what the path delivers is by the share. Unless it is far more. */
+static void test_cohort_beside_random_loss(void **state)
+{
+    (void)state;
+    struct bbr_loss loss;
+    bbr_loss_start(&loss, (uint32_t)PACKET);
+    loss.share = 0.2;
+    struct bbr_cohort cohort = {.sent_ns = 1e6, .bytes = 100 * PACKET, .arrived_bytes = 83 * PACKET};
+    assert_float_equal(bbr_loss_cohort_bps(&loss, &cohort), 80 * PACKET * 8e3, 1);
+    cohort.arrived_bytes = 70 * PACKET;
+    assert_float_equal(bbr_loss_cohort_bps(&loss, &cohort), 70 * PACKET * 8e3, 1);
+}
+
+/* ---- loss, further ---- */
 
 /* All lost, as a peer may say, or a link that is down: at most half of it is made up for. */
 static void test_everything_lost(void **state)
@@ -287,7 +353,7 @@ static void test_everything_lost(void **state)
     (void)state;
     struct bbr_loss loss = found_lossy(1);
     const struct bbr_loss_sample all = sample(60, 1);
-    assert_int_equal(bbr_loss_on_test(&loss, &all, BBR_LOSS_GOES_ON, false, BPS, 14, 0), BBR_LOSS_RANDOM);
+    assert_int_equal(bbr_loss_on_test(&loss, &all, false, false, BPS, 14, 0), BBR_LOSS_RANDOM);
     assert_float_equal(loss.share, 0.5, 1e-6);
 }
 
@@ -359,8 +425,7 @@ static void test_a_policer_is_found_exactly(void **state)
     assert_float_equal((float)loss.policed_bps, (float)(0.9 * rate), 100);
     assert_int_equal(bbr_loss_on_cruise(&loss, &many, false, 0.9 * rate, 41, 0), BBR_LOSS_UNKNOWN);
     const struct bbr_loss_sample lower = sample(400, 0.1);
-    assert_int_equal(bbr_loss_on_test(&loss, &lower, BBR_LOSS_GOES_ON, false, 0.9 * rate, 45, 0),
-                     BBR_LOSS_RANDOM);
+    assert_int_equal(bbr_loss_on_test(&loss, &lower, false, false, 0.9 * rate, 45, 0), BBR_LOSS_RANDOM);
     assert_true(loss.policed_bps == 0);
 }
 
@@ -383,12 +448,13 @@ static void test_the_end_of_a_message_is_no_stall(void **state)
     (void)state;
     struct bbr_loss loss;
     bbr_loss_start(&loss, (uint32_t)PACKET);
-    bbr_loss_end_round(&loss, 900 * PACKET, 50 * PACKET);
+    bbr_loss_end_round(&loss, 900 * PACKET, 50 * PACKET, 1);
     assert_false(bbr_loss_is_stall(&loss, 0, 200 * PACKET));
-    bbr_loss_end_round(&loss, 20 * PACKET, 200 * PACKET); /* and the next round trip, with half of that */
+    bbr_loss_end_round(&loss, 20 * PACKET, 200 * PACKET,
+                       2); /* and the next round trip, with half of that */
     assert_false(bbr_loss_is_stall(&loss, 0, 50 * PACKET));
-    bbr_loss_end_round(&loss, 10 * PACKET, 0);
-    bbr_loss_end_round(&loss, 10 * PACKET, 0);
+    bbr_loss_end_round(&loss, 10 * PACKET, 0, 3);
+    bbr_loss_end_round(&loss, 10 * PACKET, 0, 4);
     assert_true(bbr_loss_is_stall(&loss, 0, 500 * PACKET));
 }
 
@@ -398,7 +464,7 @@ static void test_growth_beside_random_loss(void **state)
     (void)state;
     struct bbr_loss loss = found_lossy(0.2);
     const struct bbr_loss_sample round = sample(200, 0.2);
-    bbr_loss_on_test(&loss, &round, BBR_LOSS_GOES_ON, false, BPS, 14, 0);
+    bbr_loss_on_test(&loss, &round, false, false, BPS, 14, 0);
     assert_float_equal((float)bbr_loss_growth(&loss, 1.125, 1e9), 1.075F, 1e-4);
     assert_float_equal((float)bbr_loss_growth(&loss, 1.125, 10000), 1.070F, 1e-4);
     assert_float_equal((float)bbr_loss_growth(&loss, 1.125, 100), 1.050F, 1e-4);
@@ -417,11 +483,14 @@ int main(void)
         cmocka_unit_test(test_a_path_shorter_than_reports),
         cmocka_unit_test(test_loss_is_tested_at_half_of_what_arrived),
         cmocka_unit_test(test_as_much_at_a_lower_rate_is_random),
-        cmocka_unit_test(test_less_for_a_moment_proves_nothing),
         cmocka_unit_test(test_nothing_at_a_lower_rate_is_a_policer),
         cmocka_unit_test(test_a_test_that_says_nothing),
         cmocka_unit_test(test_a_queue_makes_random_loss_doubtful),
         cmocka_unit_test(test_limits_without_a_queue_raise_doubts),
+        cmocka_unit_test(test_doubts_of_a_loss_that_was_always_there),
+        cmocka_unit_test(test_cohort),
+        cmocka_unit_test(test_cohort_of_one_report),
+        cmocka_unit_test(test_cohort_beside_random_loss),
         cmocka_unit_test(test_everything_lost),
         cmocka_unit_test(test_what_up_adds_is_lost),
         cmocka_unit_test(test_a_policer_is_probed_step_by_step),

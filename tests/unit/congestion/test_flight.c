@@ -143,6 +143,23 @@ static void test_loss(void **state)
 }
 
 /* One that is late by less than the reordering window is not lost; a later one is lost, and then not. */
+/* What is missing shows at once, before the reordering window has passed; the rest when it is overdue. */
+static void test_passed(void **state)
+{
+    (void)state;
+    flight.reordering_ns = 100 * US;
+    send(1, 20);
+    assert_true(report(10, 7));
+    assert_int_equal(flight_feedback.passed_total_bytes, 10 * BYTES);
+    assert_int_equal(flight_feedback.arrived_total_bytes, 7 * BYTES);
+    assert_int_equal(flight_feedback.lost_total_bytes, 0);
+    assert_true(report(8, 8)); /* late */
+    assert_int_equal(flight_feedback.passed_total_bytes, 10 * BYTES);
+    assert_true(flight_on_timer(&flight, 5 * RTT, 20 * US + 5 * RTT, &flight_feedback));
+    assert_int_equal(flight_feedback.passed_total_bytes, 20 * BYTES);
+    assert_int_equal(flight_feedback.lost_total_bytes, 12 * BYTES);
+}
+
 static void test_reordering(void **state)
 {
     (void)state;
@@ -436,6 +453,23 @@ static void test_full_ring(void **state)
     assert_int_equal(flight_feedback.arrived_bytes, 5 * BYTES);
 }
 
+/* Two entries with a pause between become one: its length is no round trip. */
+static void test_full_ring_with_a_pause(void **state)
+{
+    (void)state;
+    send(1, 10);
+    assert_true(report(10, 10));
+    send(11, 43);
+    for (uint64_t key = 44; key <= 80; key++)
+        flight_on_sent(&flight, key, 1, BYTES, 10 * RTT + key * US);
+    assert_true(flight.head - flight.first < 70); /* pairs of them: 43 and 44 are one */
+    const struct flight_report first = {
+        .key = 44, .arrived_packets = 44, .arrived_ns = 10 * RTT + arrival_ns(44)};
+    assert_true(report_full(&first, 11 * RTT + 44 * US));
+    assert_int_equal(flight_feedback.rtt_ns, RTT);
+    assert_int_equal(flight_feedback.passed_total_bytes, 44 * BYTES);
+}
+
 /* Batches of any size, in a ring of any fill, with reports of anything: the sums hold, everything ends. */
 static void test_random(void **state)
 {
@@ -541,6 +575,7 @@ static int run_flight(void)
         cmocka_unit_test_setup(test_rate_is_bounded_by_sends, set_up),
         cmocka_unit_test_setup(test_held_back, set_up),
         cmocka_unit_test_setup(test_loss, set_up),
+        cmocka_unit_test_setup(test_passed, set_up),
         cmocka_unit_test_setup(test_reordering, set_up),
         cmocka_unit_test_setup(test_lost_and_late_reports, set_up),
         cmocka_unit_test_setup(test_retransmission, set_up),
@@ -558,6 +593,7 @@ static int run_flight(void)
         cmocka_unit_test_setup(test_late_ones_settle_nothing_new, set_up),
         cmocka_unit_test_setup(test_empty_packets, set_up),
         cmocka_unit_test_setup(test_full_ring, set_up),
+        cmocka_unit_test_setup(test_full_ring_with_a_pause, set_up),
         cmocka_unit_test_setup(test_random, set_up),
         cmocka_unit_test_setup(test_moves, set_up),
         cmocka_unit_test_setup(test_without_a_ring, set_up),

@@ -360,6 +360,7 @@ static int probe_serve(int tcp_fd, const struct probe_message *hello)
 
 struct client {
     int fd;
+    bool remote;
     struct admission_address address;
     lh_time deadline;
     size_t have;
@@ -369,6 +370,7 @@ struct client {
 struct lh_probe_server {
     int fd;
     uint16_t port;
+    bool loopback_only;
     char peer[TCP_NAME_MAX];
     uint32_t client_count;
     struct client clients[CLIENTS_MAX]; /* in the order in which they came */
@@ -386,6 +388,11 @@ int lh_probe_listen(const char *where, struct lh_probe_server **out)
     }
     *out = server;
     return 0;
+}
+
+void lh_probe_server_loopback_only(struct lh_probe_server *server)
+{
+    server->loopback_only = true;
 }
 
 uint16_t lh_probe_server_port(const struct lh_probe_server *server)
@@ -448,7 +455,10 @@ static void let_in(struct lh_probe_server *server)
         if (server->client_count == CLIENTS_MAX)
             send_away(server, &address);
         struct client *client = &server->clients[server->client_count++];
-        *client = (struct client){.fd = fd, .address = address, .deadline = tcp_deadline(HELLO_TIMEOUT_NS)};
+        *client = (struct client){.fd = fd,
+                                  .remote = !tcp_peer_is_local(fd),
+                                  .address = address,
+                                  .deadline = tcp_deadline(HELLO_TIMEOUT_NS)};
         if (server->client_count == CLIENTS_MAX)
             return;
         fd = accept4(server->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -480,6 +490,15 @@ static int listen_to(struct client *client, struct probe_message *hello)
     return hello->type == PROBE_HELLO ? 1 : lh_fail(LH_EPROTOCOL, "invalid greeting");
 }
 
+/* One that refuses this side has closed without a greeting. */
+static int refuse_remote(const struct client *client, int outcome)
+{
+    int error = lh_fail(LH_EHANDSHAKE, "%s", PROBE_LOOPBACK_ONLY);
+    if (outcome > 0)
+        refuse(client->fd);
+    return error;
+}
+
 /* True: *result is what became of a client. */
 static bool serve_one(struct lh_probe_server *server, int *result)
 {
@@ -488,6 +507,8 @@ static bool serve_one(struct lh_probe_server *server, int *result)
         int outcome = listen_to(&server->clients[i], &hello);
         if (outcome == 0)
             continue;
+        if (server->loopback_only && server->clients[i].remote)
+            outcome = refuse_remote(&server->clients[i], outcome);
         int fd = take_out(server, i);
         *result = outcome < 0 ? outcome : probe_serve(fd, &hello);
         close(fd);

@@ -80,8 +80,8 @@ for to in 10.77.2.2 '[fd77:2::2]'; do
     nothing "$work/out"
 done
 
-say "the sender sends no byte: a server of ours sees none"
-ip netns exec right python3 - "$work/seen" <<'END' >"$work/listens" &
+say "a client sends no byte: a server of ours sees none, and the packets beside TCP neither"
+cat >"$work/server.py" <<'END'
 import socket, sys
 listener = socket.create_server(("10.77.2.2", 7000))
 print("ready", flush=True)
@@ -89,12 +89,34 @@ peer, _ = listener.accept()
 peer.settimeout(30)
 open(sys.argv[1], "w").write(str(len(peer.recv(4096))))
 END
-pid=$!
-until [ -s "$work/listens" ]; do sleep 0.05; done
-client left send "$work/file" 10.77.2.2:7000
-[ "$status" -eq 1 ] || fail "send ended with $status"
-ended "the server" "$pid" 0 60
-[ "$(cat "$work/seen")" = 0 ] || fail "$(cat "$work/seen") bytes were sent"
+
+# sends_nothing COMMAND ARGUMENT...: to that server.
+sends_nothing() {
+    rm -f "$work/listens" "$work/seen"
+    ip netns exec right python3 "$work/server.py" "$work/seen" >"$work/listens" &
+    pid=$!
+    until [ -s "$work/listens" ]; do sleep 0.05; done
+    client left "$@"
+    [ "$status" -eq 1 ] || fail "$1 ended with $status"
+    expect_line "$work/client.err" "not encrypted: "
+    ended "the server" "$pid" 0 60
+    [ "$(cat "$work/seen")" = 0 ] || fail "$1 sent $(cat "$work/seen") bytes"
+}
+
+packets_sent() {
+    ip netns exec left awk '$1 == "Udp:" && $5 ~ /^[0-9]/ { print $5 }' /proc/net/snmp
+}
+
+before=$(packets_sent)
+sends_nothing send "$work/file" 10.77.2.2:7000
+sends_nothing perf 10.77.2.2:7000
+sends_nothing probe 10.77.2.2:7000
+export RANK=1 WORLD_SIZE=2 MASTER_ADDR=10.77.2.2 MASTER_PORT=7000
+sends_nothing collective barrier
+sends_nothing collective barrier --encryption off
+sends_nothing distribute "$work/file"
+unset RANK WORLD_SIZE MASTER_ADDR MASTER_PORT
+[ "$(packets_sent)" = "$before" ] || fail "$before datagrams before, $(packets_sent) after"
 
 say "one side alone says --insecure: the other refuses, and both print why"
 serve right recv --output "$work/out"

@@ -14,7 +14,7 @@ push() {
     push_tries=0
     while ! "${LONGHAUL:-longhaul}" send --insecure "$@" >push.log 2>&1; do
         push_tries=$((push_tries + 1))
-        if ! grep -q refused push.log || [ $push_tries -gt 100 ]; then
+        if ! grep -qE 'refused|served another client' push.log || [ $push_tries -gt 100 ]; then
             echo "push $* failed"
             cat push.log
             exit 1

@@ -234,9 +234,9 @@ static int join_once(struct group_rank *rank, struct joining *joining, bool *ret
         return lh_fail(LH_EPEER, "%s", lost);
     if (error)
         return error;
-    bool is_local = !joining->loopback_only || tcp_peer_is_local(rank->channel.fd);
-    error = is_local ? shake_hands(rank, joining)
-                     : lh_fail(LH_EHANDSHAKE, "rank 0 at %s: %s", rank->where, GROUP_LOOPBACK_ONLY);
+    if (joining->loopback_only)
+        error = tcp_require_local(rank->channel.fd, GROUP_LOOPBACK_ONLY);
+    error = error ? to_root_failed(rank, error) : shake_hands(rank, joining);
     *retry = error == -LH_EPEER;
     if (error)
         close_kept(&rank->channel);

@@ -403,19 +403,27 @@ static struct group_member *free_place(struct group_root *root)
     return NULL;
 }
 
+/* It takes no place, so no client has to leave for it. */
+static void turn_away(struct group_root *root, int fd, lh_time now)
+{
+    struct group_member stranger;
+    if (group_member_start(&stranger, fd, NULL, now) == 0)
+        refuse_client(root, &stranger, lh_fail(LH_EHANDSHAKE, "%s", GROUP_LOOPBACK_ONLY));
+}
+
 static void add_client(struct group_root *root, int fd, lh_time now)
 {
-    bool is_remote = root->loopback_only && !tcp_peer_is_local(fd);
+    if (root->loopback_only && !tcp_peer_is_local(fd)) {
+        turn_away(root, fd, now);
+        return;
+    }
     struct admission_address address = admission_address_of(fd);
     struct group_member *place = free_place(root);
     if (!place && evict_client(root, &address))
         place = free_place(root);
     assert(place); /* clients are new or greeted, or have proved the key, and of these some leave */
-    if (group_member_start(place, fd, root->terms.tls, now))
-        return;
-    place->arrival = root->arrivals++;
-    if (is_remote)
-        refuse_client(root, place, lh_fail(LH_EHANDSHAKE, "%s", GROUP_LOOPBACK_ONLY));
+    if (group_member_start(place, fd, root->terms.tls, now) == 0)
+        place->arrival = root->arrivals++;
 }
 
 /* The client stays in the backlog until a descriptor is free. */

@@ -765,9 +765,11 @@ static int begin_alone(struct attempt *attempt, uint8_t version, struct rendezvo
     *r = (struct rendezvous){.fd = -1};
     if (error)
         return error;
-    if (attempt->loopback_only && !tcp_peer_is_local(fd)) {
+    if (attempt->loopback_only)
+        error = tcp_require_local(fd, HANDSHAKE_LOOPBACK_ONLY);
+    if (error) {
         close(fd);
-        return lh_fail(LH_EHANDSHAKE, "%s", HANDSHAKE_LOOPBACK_ONLY);
+        return error == -LH_EPEER ? not_taken(attempt->where) : error;
     }
     const uint8_t *cookie = attempt->has_cookie ? attempt->cookie : NULL;
     return rendezvous_connect(r, fd, &attempt->attr, version, cookie, attempt->where, attempt->tls);

@@ -476,6 +476,15 @@ bool tcp_peer_is_local(int fd)
     return family && family == address_of(fd, false, own) && !memcmp(peer, own, sizeof own);
 }
 
+int tcp_require_local(int fd, const char *reason)
+{
+    struct sockaddr_storage peer;
+    if (tcp_peer_is_local(fd))
+        return 0;
+    int gone = end_address(fd, true, &peer);
+    return gone ? gone : lh_fail(LH_EHANDSHAKE, "%s", reason);
+}
+
 int tcp_udp_device(int fd, char *out, size_t size)
 {
     char host[64];

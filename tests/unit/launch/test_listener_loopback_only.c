@@ -114,6 +114,33 @@ static void who_is_on_this_host(void **state)
     assert_false(accepted_is_local(HERE, THERE));
 }
 
+/* One that has left is not on another host. */
+static void who_has_left(void **state)
+{
+    int listener;
+    uint16_t port;
+    (void)state;
+    assert_int_equal(tcp_listen("127.0.0.1:0", &listener, &port), 0);
+    int client = connected("127.0.0.1", "127.0.0.1", port);
+    int server = accept(listener, NULL, NULL);
+    assert_int_equal(tcp_require_local(client, "elsewhere"), 0);
+    const struct linger reset = {.l_onoff = 1};
+    assert_int_equal(setsockopt(server, SOL_SOCKET, SO_LINGER, &reset, sizeof reset), 0);
+    close(server);
+    assert_int_equal(tcp_wait(client, false, tcp_deadline(PATIENCE_NS)), 0);
+    assert_int_equal(tcp_require_local(client, "elsewhere"), -LH_EPEER);
+    close(client);
+    if (has_network) {
+        close(listener);
+        assert_int_equal(tcp_listen(HERE ":0", &listener, &port), 0);
+        client = connected(THERE, HERE, port);
+        assert_int_equal(tcp_require_local(client, "elsewhere"), -LH_EHANDSHAKE);
+        assert_string_equal(lh_last_error(), "elsewhere");
+        close(client);
+    }
+    close(listener);
+}
+
 /* ---- connections ------------------------------------------------------------------------------------- */
 
 static char notices[2][512];
@@ -262,8 +289,46 @@ static void probes(void **state)
         assert_int_equal(lh_probe_serve(server, PATIENCE_NS), -LH_EHANDSHAKE);
         assert_non_null(strstr(lh_last_error(), PROBE_LOOPBACK_ONLY));
         assert_non_null(strstr(lh_probe_server_peer(server), THERE));
-        assert_int_equal(read_all(fd, answer, sizeof answer) > 0, greets);
+        assert_true(read_all(fd, answer, sizeof answer) > 0);
     }
+    lh_probe_server_close(server);
+}
+
+/* Those of other hosts take no place of a probe server, however many there are and whatever they say. */
+static void probes_of_many(void **state)
+{
+    char answer[PROBE_MESSAGE_BYTES_MAX + 1];
+    struct lh_probe_server *server;
+    struct probe_message hello = {.type = PROBE_HELLO, .text = "none"}, welcome;
+    uint8_t bytes[PROBE_MESSAGE_BYTES_MAX];
+    int strangers[40];
+    (void)state;
+    need_network();
+    hello.numbers[PROBE_HELLO_TIME_NS] = LH_PROBE_TIME_MIN;
+    size_t length = probe_message_encode(&hello, bytes);
+    assert_int_equal(lh_probe_listen(":0", &server), 0);
+    int early = connected(THERE, HERE, lh_probe_server_port(server));
+    assert_int_equal(lh_probe_serve(server, LH_NS_PER_MS), -LH_ETIMEDOUT); /* it has a place */
+    lh_probe_server_loopback_only(server);
+    assert_true(read_all(early, answer, sizeof answer) > 0);
+    int client = connected("127.0.0.1", "127.0.0.1", lh_probe_server_port(server));
+    for (int i = 0; i < 40; i++)
+        strangers[i] = connected(THERE, HERE, lh_probe_server_port(server));
+    for (int i = 0; i < 40; i++) {
+        assert_int_equal(lh_probe_serve(server, PATIENCE_NS), -LH_EHANDSHAKE);
+        assert_true(read_all(strangers[i], answer, sizeof answer) > 0);
+        assert_non_null(strstr(lh_probe_server_peer(server), THERE));
+    }
+    assert_int_equal(send(client, bytes, length, 0), (ssize_t)length);
+    shutdown(client, SHUT_WR);
+    lh_probe_serve(server, PATIENCE_NS);
+    assert_non_null(strstr(lh_probe_server_peer(server), "127.0.0.1"));
+    size_t whole, got = read_all(client, answer, sizeof answer);
+    assert_true(got > PROBE_MESSAGE_HEADER_BYTES);
+    assert_int_equal(probe_message_header((const uint8_t *)answer, &whole), 0);
+    assert_true(got >= whole);
+    assert_int_equal(probe_message_decode((const uint8_t *)answer, whole, &welcome), 0);
+    assert_int_equal(welcome.type, PROBE_WELCOME);
     lh_probe_server_close(server);
 }
 
@@ -291,15 +356,42 @@ static void groups(void **state)
     assert_string_equal(reason + GROUP_FRAME_HEADER_BYTES, GROUP_LOOPBACK_ONLY);
 }
 
+/* While clients of this host have all places, none has to leave for one of another host. */
+static void groups_of_many(void **state)
+{
+    char reason[512], where[64];
+    struct group_root *root;
+    uint16_t port;
+    int free_port, clients[GROUP_CLIENTS_MAX];
+    (void)state;
+    need_network();
+    assert_int_equal(tcp_listen(HERE ":0", &free_port, &port), 0);
+    close(free_port);
+    snprintf(where, sizeof where, HERE ":%u", port);
+    assert_int_equal(group_root_open(where, 2, "", "", NULL, &root), 0);
+    group_root_serve_loopback_only(root);
+    for (uint32_t i = 0; i < GROUP_CLIENTS_MAX; i++)
+        clients[i] = connected(HERE, HERE, port);
+    int stranger = connected(THERE, HERE, port);
+    assert_int_equal(group_root_join(root, LH_NS_PER_S / 2), -LH_ETIMEDOUT);
+    for (uint32_t i = 0; i < GROUP_CLIENTS_MAX; i++) {
+        assert_int_equal(recv(clients[i], reason, sizeof reason, MSG_DONTWAIT), -1);
+        assert_int_equal(errno, EAGAIN);
+        close(clients[i]);
+    }
+    group_root_close(root);
+    assert_true(read_all(stranger, reason, sizeof reason) > GROUP_FRAME_HEADER_BYTES);
+    assert_string_equal(reason + GROUP_FRAME_HEADER_BYTES, GROUP_LOOPBACK_ONLY);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_is_on_this_host),
-        cmocka_unit_test(peers_on_this_host),
-        cmocka_unit_test(peers_on_other_hosts),
-        cmocka_unit_test(silent_peers),
-        cmocka_unit_test(probes),
-        cmocka_unit_test(groups),
+        cmocka_unit_test(who_is_on_this_host), cmocka_unit_test(who_has_left),
+        cmocka_unit_test(peers_on_this_host),  cmocka_unit_test(peers_on_other_hosts),
+        cmocka_unit_test(silent_peers),        cmocka_unit_test(probes),
+        cmocka_unit_test(probes_of_many),      cmocka_unit_test(groups),
+        cmocka_unit_test(groups_of_many),
     };
     own_network();
     return cmocka_run_group_tests(tests, set_up, NULL);

@@ -182,7 +182,7 @@ void cli_report_insecure(void)
 static void read_keys(struct lh_security *security)
 {
     const char *code = getenv("LONGHAUL_CODE"), *file = getenv("LONGHAUL_KEY_FILE");
-    if (security->code || security->key_file)
+    if (security->code || security->key_file || security->encryption == LH_ENCRYPTION_OFF)
         return;
     if (code && *code)
         security->code = code;
@@ -197,6 +197,8 @@ static int check_keys(const struct cli_connection *connection)
     const char *given = security->code ? "--code" : security->key_file ? "--key-file" : NULL;
     if (security->code && security->key_file)
         return cli_misused("--code: there is --key-file, too (omit one)");
+    if (security->code && off)
+        return cli_misused("--encryption off: contradicts --code (omit one)");
     if (connection->insecure && (connection->encryption ? !off : given != NULL))
         return cli_misused("--insecure: contradicts %s (omit one)",
                            connection->encryption ? "--encryption" : given);

@@ -285,6 +285,7 @@ done <<END
 --insecure --code new|--insecure: contradicts --code
 --insecure --encryption full|--insecure: contradicts --encryption
 --code new --key-file $work/key|--code: there is --key-file, too
+--code new --encryption off|--encryption off: contradicts --code
 --code new --keep|--keep: a code is for one connection
 END
 echo "$checks checks"

@@ -59,7 +59,7 @@ def result_of(command, environment=None):
 
 
 def collective(size, iterations, warmup, options=()):
-    return [LONGHAUL, "collective", "allreduce", "--encryption", "off", "-b", str(size), "--iterations",
+    return [LONGHAUL, "collective", "allreduce", "--insecure", "-b", str(size), "--iterations",
             str(iterations), "--warmup", str(warmup), "--json", "-", *options]
 
 
@@ -371,7 +371,7 @@ def run_ranks(sites, command, ranks_per_site, named):
 def distribute_once(sites, folder, schedule):
     """Seconds, as rank 0 reports them; None: it failed or took too long."""
     command = [LONGHAUL, "distribute", f"{folder}/file", "-o", f"{folder}/%r", "--schedule", schedule,
-               "--json", "-"]
+               "--insecure", "--json", "-"]
     result = run_ranks(sites, command, RANKS_PER_SITE, True)
     return result and result["time_s"]
 
@@ -381,11 +381,13 @@ def send_all(sites, folder):
     started = time.monotonic()
     for rank in range(1, SITE_COUNT * RANKS_PER_SITE):
         site = rank // RANKS_PER_SITE
-        with subprocess.Popen(sites.inside(site, [LONGHAUL, "recv", "--output", f"{folder}/{rank}"]),
-                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as receiver:
+        receive = [LONGHAUL, "recv", "--insecure", "--output", f"{folder}/{rank}"]
+        send = [LONGHAUL, "send", "--insecure", f"{folder}/file", f"10.98.{site}.1"]
+        with subprocess.Popen(sites.inside(site, receive), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                              text=True) as receiver:
             receiver.stdout.readline()
-            done = subprocess.run(sites.inside(0, [LONGHAUL, "send", f"{folder}/file", f"10.98.{site}.1"]),
-                                  capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+            done = subprocess.run(sites.inside(0, send), capture_output=True, text=True, check=False,
+                                  timeout=PATIENCE_S)
             if done.returncode:
                 receiver.kill()
                 print(f"    send to rank {rank}: {done.stderr.strip()}")

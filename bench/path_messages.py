@@ -103,9 +103,9 @@ def run_through(path, left, right):
 def send_longhaul(path, size, count, warm, options):
     """A result in ms and shares; None where there is none. path: of longhaul-path, or a text of tbf."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        left = [LONGHAUL, "perf", "10.99.0.2", "--size", str(size), "--iterations", str(count),
+        left = [LONGHAUL, "perf", "--insecure", "10.99.0.2", "--size", str(size), "--iterations", str(count),
                 "--warmup", str(warm), "--json", file.name, *options]
-        ran = run_through(path, left, [LONGHAUL, "perf", "--server", "--once"])
+        ran = run_through(path, left, [LONGHAUL, "perf", "--insecure", "--server", "--once"])
         if not ran:
             return None
         result = json.load(open(file.name, encoding="utf-8"))
@@ -284,9 +284,9 @@ def flow_commands(senders, seconds):
         host = (131 if sender.startswith("far") else 11) + number
         names.append(str(host))
         if sender.endswith("longhaul"):
-            right.append(f"{LONGHAUL} perf --server --listen :{6000 + number} --once")
-            left.append(f"{LONGHAUL} perf 10.99.0.2:{6000 + number} --device udp:10.99.0.{host} --size 4MiB "
-                        "--in-flight 4 --iterations 100000")
+            right.append(f"{LONGHAUL} perf --insecure --server --listen :{6000 + number} --once")
+            left.append(f"{LONGHAUL} perf --insecure 10.99.0.2:{6000 + number} --device udp:10.99.0.{host} "
+                        "--size 4MiB --in-flight 4 --iterations 100000")
         else:
             left.append(f"{tcp} 10.99.0.2 5000 {sender} {1 << 40} 1 {seconds} 10.99.0.{host}")
     quiet = ">/dev/null 2>&1 & "

@@ -62,8 +62,8 @@ TUNE = "sysctl -qw net.ipv4.tcp_congestion_control=bbr net.ipv4.tcp_rmem='4096 1
 
 
 def longhaul(work):
-    return f"{LONGHAUL} send {work}/in {THERE} >{work}/send.log 2>&1", \
-           f"umask 0; exec {LONGHAUL} recv --output {work}/out --dotfiles >{work}/recv.log 2>&1"
+    return f"{LONGHAUL} send --insecure {work}/in {THERE} >{work}/send.log 2>&1", \
+           f"umask 0; exec {LONGHAUL} recv --insecure --output {work}/out --dotfiles >{work}/recv.log 2>&1"
 
 
 def rsync_ssh(work):

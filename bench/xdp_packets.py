@@ -81,14 +81,16 @@ def device(fabric, side):
 
 
 def launch_longhaul(sender, receiver):
-    server = subprocess.Popen(inside("right", [LONGHAUL, "perf", "--server", "--once", "--listen",
-                                               RIGHT + ":0", "--device", device(receiver, "right")]),
+    server = subprocess.Popen(inside("right", [LONGHAUL, "perf", "--insecure", "--server", "--once",
+                                               "--listen", RIGHT + ":0",
+                                               "--device", device(receiver, "right")]),
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     port = re.search(r"listening on .*:(\d+)", server.stdout.readline()).group(1)
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         client = subprocess.Popen(
-            inside("left", [LONGHAUL, "perf", f"{RIGHT}:{port}", "--device", device(sender, "left"),
-                            "--size", str(SIZE), "--iterations", str(COUNT), "--warmup", str(WARM),
+            inside("left", [LONGHAUL, "perf", "--insecure", f"{RIGHT}:{port}",
+                            "--device", device(sender, "left"), "--size", str(SIZE),
+                            "--iterations", str(COUNT), "--warmup", str(WARM),
                             "--path-file", "none", "--json", file.name]),
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         errors = client.stderr.read()

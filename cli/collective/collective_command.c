@@ -307,7 +307,7 @@ static int run_in(struct run *run, struct lh_group *group)
     run->setup = (struct cli_setup){.sites = cli_group_sites(group),
                                     .inside = cli_group_inside(sweep->group),
                                     .across = cli_group_across(sweep->group, group),
-                                    .encryption = cli_group_encryption(sweep->group),
+                                    .encryption = cli_group_encryption(group),
                                     .partial = cli_group_is_partial(sweep->group)};
     if (sweep->root >= run->call.ranks)
         return cli_misused("--root %" PRIu32 ": out of range (0 to %" PRIu32 ")", sweep->root,

@@ -100,7 +100,9 @@ static void cli_demo_report_start(struct cli_demo_report *report)
            cli_colour(CLI_PLAIN, colours), size);
     print_link(&report->link);
     print_label("data");
-    printf("%.50s, sent as one message over a new connection each time\n", report->data);
+    printf("%.50s, sent as one message over a new connection each time;\n"
+           "          encrypted (AES-256-GCM), but for TCP's rows\n",
+           report->data);
     if (isfinite(ideal_s)) {
         print_label("ideal");
         printf("payload at link rate plus one round trip: %s, and headers\n",

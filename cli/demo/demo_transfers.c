@@ -208,14 +208,24 @@ static void set_reliability(const struct cli_demo_run *run, struct lh_attr *attr
     attr->peer_timeout_ns = run->deadline_ns + SETUP_TIMEOUT_NS;
 }
 
-static void receiver_process(const struct cli_demo_run *run, int parent)
+/* Both sides' attributes. security must stay as long as they are used. */
+static void start_attr(const char *code, struct lh_security *security, struct lh_attr *attr)
+{
+    lh_attr_init(attr);
+    lh_security_init(security);
+    security->code = code;
+    attr->security = security;
+}
+
+static void receiver_process(const struct cli_demo_run *run, const char *secret, int parent)
 {
     char reliability[128];
+    struct lh_security security;
     struct lh_attr attr;
     struct lh_listener *listener;
     struct lh_connection *connection;
     struct report report = {0};
-    lh_attr_init(&attr);
+    start_attr(secret, &security, &attr);
     set_reliability(run, &attr, reliability, sizeof reliability);
     struct endpoint point = {.loopback = "[::1]"};
     int code = lh_listen("[::1]:0", &attr, &listener);
@@ -280,13 +290,15 @@ static void send_all(const struct cli_demo_run *run, struct lh_connection *conne
     lh_connection_stats(connection, &report->stats);
 }
 
-static void sender_process(const struct cli_demo_run *run, const struct endpoint *point, int parent)
+static void sender_process(const struct cli_demo_run *run, const char *secret, const struct endpoint *point,
+                           int parent)
 {
     char where[32];
+    struct lh_security security;
     struct lh_attr attr;
     struct lh_connection *connection;
     struct report report = {0};
-    lh_attr_init(&attr);
+    start_attr(secret, &security, &attr);
     attr.link = run->link;
     snprintf(where, sizeof where, "%s:%u", point->loopback, point->port);
     int code = lh_connect(where, &attr, SETUP_TIMEOUT_NS, &connection);
@@ -319,13 +331,15 @@ void cli_demo_run(const struct cli_demo_run *run, struct cli_demo_outcome *outco
     struct child receiver = {0}, sender = {0};
     struct report sent = {0}, received = {0};
     struct endpoint point = {0};
+    char secret[LH_KEY_CODE_MAX] = "";
     int end = -1;
     *outcome = (struct cli_demo_outcome){0};
+    lh_key_code(secret); /* without one the processes say why */
     if (start_child(&receiver, &end) == 0)
-        receiver_process(run, end);
+        receiver_process(run, secret, end);
     bool up = receiver.process > 0 && read_report(receiver.pipe, &point, sizeof point) && point.port;
     if (up && start_child(&sender, &end) == 0)
-        sender_process(run, &point, end);
+        sender_process(run, secret, &point, end);
     bool reported = up && sender.process > 0 && read_report(sender.pipe, &sent, sizeof sent);
     /* A receiver that waits for what never comes has nothing to report. */
     if (reported && !sent.code)

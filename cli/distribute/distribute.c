@@ -406,7 +406,7 @@ static void print_summary(const struct settings *settings, const struct cli_tran
     printf(", reliability %s", cli_group_inside(&settings->group));
     if (sites > 1)
         printf(", between sites %s", cli_group_across(&settings->group, group));
-    printf(", encryption %s", cli_group_encryption(&settings->group));
+    printf(", encryption %s", cli_group_encryption(group));
     putchar('\n');
     cli_output_flush();
 }
@@ -428,7 +428,7 @@ static void write_json(const struct settings *settings, const struct cli_transfe
     cli_json_count(&json, "sites", cli_group_sites(group));
     cli_json_text(&json, "reliability", cli_group_inside(&settings->group));
     cli_json_text(&json, "reliability_across", cli_group_across(&settings->group, group));
-    cli_json_text(&json, "encryption", cli_group_encryption(&settings->group));
+    cli_json_text(&json, "encryption", cli_group_encryption(group));
     cli_json_number(&json, "time_s", seconds);
     cli_json_number(&json, "rate_bps", seconds > 0 && moved > 0 ? 8 * moved / seconds : NAN);
     cli_json_close(&json, '}');

@@ -695,11 +695,13 @@ int cli_recv(int argc, char **argv)
     cli_connection_options(&options, CLI_RECEIVES);
     int status = cli_options_parse(&usage, argc, argv, &operands);
     if (status == CLI_PROCEED)
-        status = cli_connection_secure(&options);
+        status = cli_connection_secure_listener(&options, "send PATH... HOST");
     if (status == CLI_PROCEED)
         status = cli_address_parse("--listen", listen_on, CLI_PORT_FILES, true, &address);
     if (status == CLI_PROCEED && jobs && !keep)
         status = cli_misused("--jobs %u: one file is received (add --keep)", jobs);
+    if (status == CLI_PROCEED && keep && options.security.code)
+        status = cli_misused("--keep: a code is for one connection (use --key-file, or omit --keep)");
     if (status == CLI_PROCEED && keep && output && !strcmp(output, "-"))
         status = cli_misused("--output -: standard output takes one transfer (omit --keep)");
     if (status == CLI_PROCEED && cli_has_deadline(options.attr.reliability))

@@ -140,7 +140,15 @@ void cli_connection_options(struct cli_connection *connection, unsigned roles)
                          "address in use)",
                          &attr->device, .kind = CLI_TEXT});
     lh_security_init(&connection->security);
-    next = add(next, (struct cli_option){"key-file", "FILE", "key of both sides (none)",
+    next = add(next, (struct cli_option){"code", "CODE",
+                                         "code for one connection: that of the peer, or new where this "
+                                         "side listens (LONGHAUL_CODE)",
+                                         &connection->security.code, .kind = CLI_TEXT});
+    next = add(next, (struct cli_option){"insecure", NULL,
+                                         "without a key: serve and connect to other hosts, too, in clear "
+                                         "text",
+                                         &connection->insecure, .kind = CLI_FLAG});
+    next = add(next, (struct cli_option){"key-file", "FILE", "key of both sides (LONGHAUL_KEY_FILE)",
                                          &connection->security.key_file, .kind = CLI_TEXT});
     add(next,
         (struct cli_option){"encryption", "HOW",
@@ -163,16 +171,76 @@ static int read_encryption(const char *given, struct lh_security *security)
     return CLI_PROCEED;
 }
 
+void cli_report_insecure(void)
+{
+    cli_note(
+        "--insecure: nothing is authenticated nor encrypted; hosts that reach this one can be the peer, "
+        "read and change all");
+}
+
+/* Of the environment what no option says. */
+static void read_keys(struct lh_security *security)
+{
+    const char *code = getenv("LONGHAUL_CODE"), *file = getenv("LONGHAUL_KEY_FILE");
+    if (security->code || security->key_file || security->encryption == LH_ENCRYPTION_OFF)
+        return;
+    if (code && *code)
+        security->code = code;
+    else if (file && *file)
+        security->key_file = file;
+}
+
+static int check_keys(const struct cli_connection *connection)
+{
+    const struct lh_security *security = &connection->security;
+    bool off = security->encryption == LH_ENCRYPTION_OFF;
+    const char *given = security->code ? "--code" : security->key_file ? "--key-file" : NULL;
+    if (security->code && security->key_file)
+        return cli_misused("--code: there is --key-file, too (omit one)");
+    if (security->code && off)
+        return cli_misused("--encryption off: contradicts --code (omit one)");
+    if (connection->insecure && (connection->encryption ? !off : given != NULL))
+        return cli_misused("--insecure: contradicts %s (omit one)",
+                           connection->encryption ? "--encryption" : given);
+    return CLI_PROCEED;
+}
+
 int cli_connection_secure(struct cli_connection *connection)
 {
     struct lh_security *security = &connection->security;
     const char *given = connection->encryption;
     int status = read_encryption(given, security);
+    if (status == CLI_PROCEED)
+        status = check_keys(connection);
     if (status != CLI_PROCEED)
         return status;
-    if (given && !security->key_file && security->encryption != LH_ENCRYPTION_OFF)
-        return cli_misused("--encryption %s: no key (add --key-file FILE)", given);
-    connection->attr.security = security->key_file ? security : NULL;
+    if (connection->insecure) {
+        cli_report_insecure();
+        return CLI_PROCEED;
+    }
+    read_keys(security);
+    bool has_key = security->code || security->key_file;
+    if (given && !has_key && security->encryption != LH_ENCRYPTION_OFF)
+        return cli_misused("--encryption %s: no key (add --key-file FILE, or --code CODE)", given);
+    if (!has_key)
+        security->encryption = LH_ENCRYPTION_OFF;
+    security->loopback_only = security->encryption == LH_ENCRYPTION_OFF;
+    connection->attr.security = security;
+    return CLI_PROCEED;
+}
+
+int cli_connection_secure_listener(struct cli_connection *connection, const char *client)
+{
+    int status = cli_connection_secure(connection);
+    struct lh_security *security = &connection->security;
+    if (status != CLI_PROCEED || !security->code || strcmp(security->code, "new") != 0)
+        return status;
+    int code = lh_key_code(connection->code);
+    if (code)
+        return cli_library_failed("--code", "new", code);
+    security->code = connection->code;
+    cli_note("for one connection; on the other host: LONGHAUL_CODE=%s longhaul %s", connection->code,
+             client);
     return CLI_PROCEED;
 }
 
@@ -345,8 +413,9 @@ static void name_rank(void)
 
 void cli_group_options(struct cli_group *group, bool partial)
 {
-    static const char *const picked[] = {"reliability",  "rate",   "congestion", "mtu",
-                                         "peer-timeout", "device", "key-file",   "encryption"};
+    static const char *const picked[] = {"reliability", "rate",         "congestion",
+                                         "mtu",         "peer-timeout", "device",
+                                         "insecure",    "key-file",     "encryption"};
     unsigned count = 0;
     name_rank();
     memset(group, 0, sizeof *group);
@@ -387,6 +456,18 @@ bool cli_group_is_partial(const struct cli_group *group)
            cli_has_deadline(group->reliability_across);
 }
 
+/* Without a key, of the launcher neither, only ranks of this host. */
+static void secure_group(struct cli_connection *connection)
+{
+    struct lh_security *security = &connection->security;
+    if (connection->insecure)
+        security->encryption = LH_ENCRYPTION_OFF;
+    bool asks = connection->encryption || security->key_file;
+    bool off = security->encryption == LH_ENCRYPTION_OFF;
+    security->loopback_only = !connection->insecure && (off || !asks);
+    connection->attr.security = security;
+}
+
 int cli_group_check(struct cli_group *group)
 {
     struct lh_attr *attr = &group->connection.attr;
@@ -396,10 +477,11 @@ int cli_group_check(struct cli_group *group)
     if (status != CLI_PROCEED)
         return status;
     status = read_encryption(group->connection.encryption, &group->connection.security);
+    if (status == CLI_PROCEED)
+        status = check_keys(&group->connection);
     if (status != CLI_PROCEED)
         return status;
-    if (group->connection.encryption || group->connection.security.key_file)
-        attr->security = &group->connection.security;
+    secure_group(&group->connection);
     group->attr.attr = attr;
     group->attr.device = attr->device;
     group->attr.peer_timeout_ns = attr->peer_timeout_ns;
@@ -425,12 +507,9 @@ int cli_group_check_schedule(const char *collective, const char *schedule)
     return cli_misused("--schedule %s: unknown schedule of %s (%s)", schedule, collective, names);
 }
 
-const char *cli_group_encryption(const struct cli_group *group)
+const char *cli_group_encryption(const struct lh_group *created)
 {
-    const char *secret = getenv("LONGHAUL_SECRET"), *file = getenv("LONGHAUL_KEY_FILE");
-    bool has_key = (secret && *secret) || (file && *file);
-    const struct lh_security *security = group->connection.attr.security;
-    return encryptions[security ? security->encryption : has_key ? LH_ENCRYPTION_FULL : LH_ENCRYPTION_OFF];
+    return encryptions[lh_group_encryption(created)];
 }
 
 /* ---- creation ---------------------------------------------------------------------------------------- */
@@ -474,6 +553,9 @@ static void note_unused(const struct cli_group *group, const struct lh_group *cr
 
 int cli_group_create(struct cli_group *group, const char *example, struct lh_group **created)
 {
+    uint32_t rank, size;
+    if (group->connection.insecure && !lh_group_rank_env(&rank, &size) && rank == 0)
+        cli_report_insecure();
     int code = lh_group_create_env(&group->attr, created);
     if (code)
         return no_group(example, code);

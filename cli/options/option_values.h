@@ -23,14 +23,16 @@ enum cli_role {
     CLI_PARTIAL = 4,  /* what it receives may be incomplete: schemes with a deadline, too */
 };
 
-#define CLI_CONNECTION_OPTIONS_MAX 21
+#define CLI_CONNECTION_OPTIONS_MAX 23
 #define CLI_RELIABILITY_HELP_MAX   256
 
 struct cli_connection {
     struct lh_attr attr;
-    struct lh_security security; /* of --key-file */
+    struct lh_security security; /* of --key-file and --code */
     const char *encryption;      /* as it was given; NULL: it was not */
+    bool insecure;               /* any host, in clear text */
     lh_time wait_ns;             /* as of cli_connect() */
+    char code[LH_KEY_CODE_MAX];  /* "": none was made */
     struct cli_option options[CLI_CONNECTION_OPTIONS_MAX];
     char reliability_help[CLI_RELIABILITY_HELP_MAX];
     char congestion_help[CLI_RELIABILITY_HELP_MAX];
@@ -38,9 +40,15 @@ struct cli_connection {
 
 /* Defaults, and the table of options that change them. The struct must stay where it is. */
 void cli_connection_options(struct cli_connection *connection, unsigned roles);
-/* After parsing: the attributes get the key, if one is given and to be used. CLI_PROCEED; or CLI_EXIT_USAGE
- * after reporting what does not fit. */
+/* After parsing: the attributes get the key or the code, of the options or else of LONGHAUL_CODE and
+ * LONGHAUL_KEY_FILE. Without one only this host is served and connected to, unless the user says --insecure,
+ * which is reported. CLI_PROCEED; or CLI_EXIT_USAGE after reporting what does not fit. */
 int cli_connection_secure(struct cli_connection *connection);
+/* The same for a side that listens, where "new" as the code makes one, and prints the other side's command.
+ * client: that command's arguments, "perf HOST". */
+int cli_connection_secure_listener(struct cli_connection *connection, const char *client);
+/* Reports that nothing is authenticated nor encrypted. */
+void cli_report_insecure(void);
 /* "full", "auth" or "off": what both sides have, for such a connection stands only if the other wants the
  * same. */
 const char *cli_encryption_name(const struct lh_attr *attr);
@@ -112,7 +120,7 @@ int cli_size_list_parse(const char *option, const char *text, uint64_t max_bytes
  * creation.
  */
 
-#define CLI_GROUP_OPTIONS_MAX 11
+#define CLI_GROUP_OPTIONS_MAX 12
 
 struct cli_group {
     struct lh_group_attr attr;
@@ -138,8 +146,8 @@ int cli_group_is_first(const char *example, bool *is_first);
 /* CLI_PROCEED, and *created; else the exit status. */
 int cli_group_create(struct cli_group *group, const char *example, struct lh_group **created);
 
-/* "full", "auth" or "off": a group is made only where all ranks have the same. */
-const char *cli_group_encryption(const struct cli_group *group);
+/* "full", "auth" or "off". */
+const char *cli_group_encryption(const struct lh_group *created);
 
 /* Number of sites, by their names or as found, and a rank's, from 0 on. */
 uint32_t cli_group_sites(struct lh_group *group);

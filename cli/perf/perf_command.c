@@ -643,7 +643,8 @@ static int run_server(const struct settings *settings, const struct cli_operands
     int status = cli_address_parse("--listen", listen_on, CLI_PORT_PERF, true, &address);
     if (status != CLI_PROCEED)
         return status;
-    return cli_perf_server(&address, &settings->connection.attr, settings->once);
+    bool once = settings->once || settings->connection.security.code;
+    return cli_perf_server(&address, &settings->connection.attr, once);
 }
 
 static int run_client(struct settings *settings, const struct cli_operands *operands)
@@ -706,7 +707,8 @@ int cli_perf(int argc, char **argv)
     cli_connection_options(&settings.connection, CLI_RECEIVES | CLI_CONNECTS | CLI_PARTIAL);
     int status = cli_options_parse(&usage, argc, argv, &operands);
     if (status == CLI_PROCEED)
-        status = cli_connection_secure(&settings.connection);
+        status = settings.server ? cli_connection_secure_listener(&settings.connection, "perf HOST")
+                                 : cli_connection_secure(&settings.connection);
     if (status != CLI_PROCEED)
         return status;
     return settings.server ? run_server(&settings, &operands) : run_client(&settings, &operands);

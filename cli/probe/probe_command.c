@@ -309,7 +309,7 @@ static void cli_probe_report_json(FILE *out, const char *host, const struct lh_p
  */
 
 struct settings {
-    bool server, once;
+    bool server, once, insecure;
     const char *listen_on, *sizes, *json; /* NULL: not given */
     struct lh_probe_attr attr;
     lh_time wait_ns;
@@ -333,6 +333,8 @@ static int run_server(const struct settings *settings, const struct cli_operands
     int code = lh_probe_listen(address.where, &server);
     if (code)
         return cli_listening_failed(&address, code);
+    if (settings->attr.loopback_only)
+        lh_probe_server_loopback_only(server);
     printf("listening on %s:%u\n", *address.host ? address.host : cli_address_any(),
            lh_probe_server_port(server));
     cli_output_flush();
@@ -450,6 +452,8 @@ int cli_probe(int argc, char **argv)
         {"wait", "TIME", "connection timeout (10s)", &settings.wait_ns, .kind = CLI_TIME,
          .min = LH_NS_PER_MS},
         {"path-file", "FILE", CLI_PATH_FILE_HELP, &attr->path_file, .kind = CLI_TEXT},
+        {"insecure", NULL, "serve and measure other hosts, too: a probe is in clear text",
+         &settings.insecure, .kind = CLI_FLAG},
         {"json", "FILE", "write results to FILE; - is standard output", &settings.json, .kind = CLI_TEXT},
         {.name = NULL},
     };
@@ -466,5 +470,8 @@ int cli_probe(int argc, char **argv)
     int status = cli_options_parse(&usage, argc, argv, &operands);
     if (status != CLI_PROCEED)
         return status;
+    attr->loopback_only = !settings.insecure;
+    if (settings.insecure)
+        cli_report_insecure();
     return settings.server ? run_server(&settings, &operands) : run_client(&settings, &operands);
 }

@@ -49,7 +49,7 @@ enum lh_encryption {
     LH_ENCRYPTION_FULL = 0, /* all: the rendezvous, and all packets of data and control messages */
     /* the rendezvous alone: where the network encrypts (IPsec, MACsec), or the device cannot (verbs) */
     LH_ENCRYPTION_AUTH = 1,
-    LH_ENCRYPTION_OFF = 2, /* nothing, as without a key: the file is not read */
+    LH_ENCRYPTION_OFF = 2, /* nothing, as without a key: neither file nor code is used */
 };
 
 /* With a key, lh_listen and lh_connect run the rendezvous and the control connection under TLS 1.3: neither
@@ -61,6 +61,13 @@ struct lh_security {
     /* 32 random bytes, as 64 hexadecimal digits or in base64; for this user only (mode 0600) */
     const char *key_file;
     enum lh_encryption encryption;
+    /* Without encryption of the rendezvous peers on other hosts are refused, with a reason on both sides, and
+     * the connecting side sends nothing. On this host are those with a loopback address, or with the same
+     * address as this side */
+    bool loopback_only;
+    /* In place of the file: a text of lh_key_code(), for one connection. A listener refuses all clients after
+     * the first that has it. */
+    const char *code;
 };
 
 /* Zero means the default. Call lh_attr_init() first: it sets the defaults that are not zero. */
@@ -136,6 +143,10 @@ LH_API int lh_key_create(const char *file);
  * any file. -LH_EINVAL: no key, or other users may use the file; -LH_ESYSTEM. */
 #define LH_KEY_FINGERPRINT_MAX 33
 LH_API int lh_key_fingerprint(const char *file, char fingerprint[LH_KEY_FINGERPRINT_MAX]);
+/* Makes a code for lh_security.code, of 96 random bits: six words of five letters, "lusab-babad-…", for
+ * people to copy from one side to the other. -LH_ESYSTEM. */
+#define LH_KEY_CODE_MAX 36
+LH_API int lh_key_code(char code[LH_KEY_CODE_MAX]);
 /* Validates a text for attr.reliability. -LH_EINVAL, with the reason. */
 LH_API int lh_reliability_check(const char *text);
 
@@ -158,7 +169,8 @@ LH_API int lh_listen(const char *where, const struct lh_attr *attr, struct lh_li
 LH_API uint16_t lh_listener_port(const struct lh_listener *listener);
 /* Accepts the next connection. Waits at most timeout_ns (LH_TIME_NEVER: without limit), and up to 5 s longer
  * for a handshake in progress. Invalid handshakes are refused and do not end the wait. Between calls, the
- * listener's thread answers "busy" to waiting clients. -LH_ETIMEDOUT. */
+ * listener's thread answers "busy" to waiting clients. -LH_ETIMEDOUT. -LH_ECLOSED: attr->security had a code,
+ * which a connection has used. */
 LH_API int lh_accept(struct lh_listener *listener, lh_time timeout_ns, struct lh_connection **connection);
 LH_API void lh_listener_close(struct lh_listener *listener);
 /* Connects. where: "HOST:PORT". With attr->link, the peer emulates the same link in its direction. */

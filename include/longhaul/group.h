@@ -83,6 +83,9 @@ LH_API struct lh_engine *lh_group_engine(const struct lh_group *group);
 /* Returns the largest mtu_bytes that the interfaces of all ranks take, for connections beside the group's; 0:
  * not known, as on loopback. */
 LH_API uint32_t lh_group_mtu(const struct lh_group *group);
+/* Returns the encryption of the group, the same at all ranks; of lh_group_create(), whose exchange is the
+ * caller's, LH_ENCRYPTION_FULL is all packets. */
+LH_API enum lh_encryption lh_group_encryption(const struct lh_group *group);
 
 /* Makes a group of the ranks that have not failed, in their order. All of these ranks call it. Waits at most
  * timeout_ns of the group's attributes. Ranks keep their numbers in `group`. A rank that fails during the

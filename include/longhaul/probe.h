@@ -42,6 +42,9 @@ struct lh_probe_attr {
     /* A file that stores the measured rate for later connections to this server, as lh_attr.path_file; NULL:
      * none. A rate limited by the attributes is not stored. */
     const char *path_file;
+    /* A server on another host is refused, before anything is sent: probes are in clear text, and any host
+     * may answer. As lh_security.loopback_only */
+    bool loopback_only;
 };
 
 /* Packets of one trial. */
@@ -121,6 +124,8 @@ LH_API int lh_probe_run(const char *where, const struct lh_probe_attr *attr, lh_
 
 /* Starts a server. where: as for lh_listen(). */
 LH_API int lh_probe_listen(const char *where, struct lh_probe_server **server);
+/* From now on clients on other hosts are refused, with a reason on both sides: as lh_probe_attr. */
+LH_API void lh_probe_server_loopback_only(struct lh_probe_server *server);
 LH_API uint16_t lh_probe_server_port(const struct lh_probe_server *server);
 /* Waits for a client and serves it to its end. Invalid and silent clients do not block others. 0: a client
  * was served. -LH_ETIMEDOUT: no client came. -LH_EHANDSHAKE, -LH_EVERSION, -LH_EPROTOCOL, -LH_EPEER: a client

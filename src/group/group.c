@@ -605,7 +605,8 @@ static int connect_all(struct lh_group *group, const struct lh_group_attr *attr,
     return error;
 }
 
-int group_create(const struct lh_group_attr *attr, const struct key_group *key, struct lh_group **group)
+int group_create(const struct lh_group_attr *attr, enum lh_encryption encryption,
+                 const struct key_group *key, struct lh_group **group)
 {
     uint8_t card[CREATE_CARD_BYTES];
     struct lh_group *made;
@@ -614,7 +615,8 @@ int group_create(const struct lh_group_attr *attr, const struct key_group *key, 
     int error = create_group(attr, &made, card);
     if (error)
         return error;
-    error = key ? create_secure(made, key, card) : 0;
+    made->mesh->encryption = encryption;
+    error = encryption == LH_ENCRYPTION_FULL ? create_secure(made, key, card) : 0;
     if (!error)
         error = attr->size > 1 ? connect_all(made, attr, card) : paths_create(&made->paths);
     if (!error && attr->thread)
@@ -642,7 +644,8 @@ int lh_group_create(const struct lh_group_attr *attr, struct lh_group **group)
         error = security_read(attr, &key, &encrypts);
     if (error)
         return error;
-    error = group_create(attr, encrypts ? &key : NULL, group);
+    error = group_create(attr, encrypts ? LH_ENCRYPTION_FULL : LH_ENCRYPTION_OFF, encrypts ? &key : NULL,
+                         group);
     if (encrypts)
         key_group_wipe(&key);
     return error;
@@ -701,6 +704,11 @@ uint32_t lh_group_rank(const struct lh_group *group)
 uint32_t lh_group_size(const struct lh_group *group)
 {
     return group->members.size;
+}
+
+enum lh_encryption lh_group_encryption(const struct lh_group *group)
+{
+    return group->mesh->encryption;
 }
 
 const char *lh_group_site(const struct lh_group *group, uint32_t rank)

@@ -19,8 +19,10 @@
 
 #define CREATE_CARD_BYTES (20 + LH_GROUP_SITE_MAX + SECURITY_CARD_BYTES)
 
-/* As lh_group_create(), with that key; NULL: without, whatever the attributes say. key stays the caller's. */
-int group_create(const struct lh_group_attr *attr, const struct key_group *key, struct lh_group **group);
+/* As lh_group_create(), whatever the attributes say of security: with LH_ENCRYPTION_FULL packets are
+ * encrypted, by that key, which stays the caller's. */
+int group_create(const struct lh_group_attr *attr, enum lh_encryption encryption,
+                 const struct key_group *key, struct lh_group **group);
 
 /* A group without links, and its card for all others: CREATE_CARD_BYTES. */
 int create_group(const struct lh_group_attr *attr, struct lh_group **group, uint8_t *card);

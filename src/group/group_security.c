@@ -23,7 +23,8 @@ static const struct lh_security *given_by(const struct lh_attr *attr)
 static bool is_same(const struct lh_security *a, const struct lh_security *b)
 {
     const char *file_a = a->key_file ? a->key_file : "", *file_b = b->key_file ? b->key_file : "";
-    return a->encryption == b->encryption && !strcmp(file_a, file_b);
+    return a->encryption == b->encryption && a->loopback_only == b->loopback_only &&
+           !strcmp(file_a, file_b);
 }
 
 int security_of(const struct lh_attr *attr, const struct lh_attr *across,
@@ -31,6 +32,8 @@ int security_of(const struct lh_attr *attr, const struct lh_attr *across,
 {
     const struct lh_security *other = given_by(across);
     *security = given_by(attr);
+    if (*security && (*security)->code)
+        return lh_fail(LH_EINVAL, "security.code: is for two sides (give all ranks a key file)");
     if (!other || (*security && is_same(*security, other)))
         return 0;
     return lh_fail(LH_EINVAL,
@@ -47,6 +50,8 @@ int security_read(const struct lh_group_attr *attr, struct key_group *key, bool 
     if (error || !security)
         return error;
     error = attr_check(attr->attr, &checked);
+    if (!error && security->loopback_only)
+        return lh_fail(LH_EINVAL, "security.loopback_only: has no effect, the exchange is the caller's");
     if (error || security->encryption == LH_ENCRYPTION_OFF)
         return error;
     if (security->encryption == LH_ENCRYPTION_AUTH)

@@ -35,6 +35,7 @@ struct mesh {
     uint32_t next_group; /* id: above all that this rank has used */
     struct ahead_store ahead;
     size_t block_bytes;
+    enum lh_encryption encryption;
     struct pair_keys *pairs; /* while links get their keys; NULL: none, or they have them */
     uint32_t payload_max;    /* of packets that the interfaces of all ranks send whole; 0: not known */
     bool bounded[2];         /* reliability inside a site, across */

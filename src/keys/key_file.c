@@ -24,6 +24,8 @@
 #define MODE_OTHERS   077
 #define SALT          "longhaul key 1"
 #define TEXT_SALT     "longhaul text 1"
+#define CODE_SALT     "longhaul code 1"
+#define CODE_WORD     5u /* letters */
 #define MAKE_ONE      "make one: longhaul key new FILE"
 
 /* ---- text -------------------------------------------------------------------------------------------- */
@@ -114,14 +116,19 @@ static bool secret_of(const uint8_t prk[KEY_SECRET_BYTES], const char *psk, cons
     return true;
 }
 
-int key_derive(const uint8_t key[KEY_BYTES], struct key_secret *secret)
+static int derive(const char *salt, const void *key, size_t bytes, struct key_secret *secret)
 {
     uint8_t prk[KEY_SECRET_BYTES];
-    bool derived = mac(SALT, strlen(SALT), key, KEY_BYTES, prk) &&
+    bool derived = mac(salt, strlen(salt), key, bytes, prk) &&
                    secret_of(prk, "tls psk of the rendezvous", "identity of the rendezvous",
                              "longhaul 1 rendezvous", secret);
     OPENSSL_cleanse(prk, sizeof prk);
     return derived ? 0 : no_hmac();
+}
+
+int key_derive(const uint8_t key[KEY_BYTES], struct key_secret *secret)
+{
+    return derive(SALT, key, KEY_BYTES, secret);
 }
 
 void key_wipe(struct key_secret *secret)
@@ -158,6 +165,90 @@ int key_group_of_text(const char *variable, const char *text, struct key_group *
 void key_group_wipe(struct key_group *group)
 {
     OPENSSL_cleanse(group, sizeof *group);
+}
+
+/* ---- codes ------------------------------------------------------------------------------------------- */
+
+/* Proquints (Wilkerson, arXiv:0901.4016): 16 bits are a word of consonant, vowel, consonant, vowel, consonant
+ * of 4, 2, 4, 2, 4 bits, which can be read aloud and typed. */
+
+static const char consonants[] = "bdfghjklmnprstvz", vowels[] = "aiou";
+
+static unsigned bits_at(unsigned place)
+{
+    return place % 2 ? 2 : 4;
+}
+
+static const char *letters_at(unsigned place)
+{
+    return place % 2 ? vowels : consonants;
+}
+
+static void write_word(unsigned value, char word[CODE_WORD])
+{
+    for (unsigned place = CODE_WORD; place-- > 0; value >>= bits_at(place))
+        word[place] = letters_at(place)[value & ((1u << bits_at(place)) - 1)];
+}
+
+/* -1: it is none. */
+static int read_word(const char *word)
+{
+    int value = 0;
+    for (unsigned place = 0; place < CODE_WORD; place++) {
+        bool capital = word[place] >= 'A' && word[place] <= 'Z';
+        int read = value_of(capital ? (char)(word[place] - 'A' + 'a') : word[place], letters_at(place));
+        if (read < 0)
+            return -1;
+        value = value << bits_at(place) | read;
+    }
+    return value;
+}
+
+static bool parse_code(const char *code, uint8_t random[KEY_CODE_BYTES])
+{
+    if (strlen(code) != LH_KEY_CODE_MAX - 1)
+        return false;
+    for (size_t i = 0; i < KEY_CODE_BYTES / 2; i++) {
+        const char *word = code + i * (CODE_WORD + 1);
+        int value = read_word(word);
+        char after = i + 1 < KEY_CODE_BYTES / 2 ? word[CODE_WORD] : '-';
+        if (value < 0 || (after != '-' && after != ' '))
+            return false;
+        random[2 * i] = (uint8_t)(value >> 8);
+        random[2 * i + 1] = (uint8_t)value;
+    }
+    return true;
+}
+
+int key_code_read(const char *code, struct key_secret *secret)
+{
+    uint8_t random[KEY_CODE_BYTES];
+    static_assert(LH_KEY_CODE_MAX == KEY_CODE_BYTES / 2 * (CODE_WORD + 1), "words, with one behind each");
+    int error = parse_code(code, random)
+                    ? derive(CODE_SALT, random, sizeof random, secret)
+                    : lh_fail(LH_EINVAL,
+                              "code: not %u words of %u letters with \"-\" between them (copy the "
+                              "one that the peer printed)",
+                              KEY_CODE_BYTES / 2, CODE_WORD);
+    OPENSSL_cleanse(random, sizeof random);
+    return error;
+}
+
+int lh_key_code(char code[LH_KEY_CODE_MAX])
+{
+    uint8_t random[KEY_CODE_BYTES];
+    if (!code)
+        return lh_fail_if_null("lh_key_code", "code", code);
+    if (getrandom(random, sizeof random, 0) != sizeof random)
+        return lh_fail(LH_ESYSTEM, "getrandom: %s", strerror(errno));
+    for (size_t i = 0; i < KEY_CODE_BYTES / 2; i++) {
+        char *word = code + i * (CODE_WORD + 1);
+        write_word((unsigned)random[2 * i] << 8 | random[2 * i + 1], word);
+        word[CODE_WORD] = '-';
+    }
+    code[LH_KEY_CODE_MAX - 1] = '\0';
+    OPENSSL_cleanse(random, sizeof random);
+    return 0;
 }
 
 /* ---- file -------------------------------------------------------------------------------------------- */

@@ -4,7 +4,7 @@
  *
  * The file has 32 random bytes, as 64 hexadecimal digits or in base64. They are never used themselves: HKDF
  * (RFC 5869) with SHA-384 makes a secret for each purpose of them, so that one file may serve several. Ranks
- * may have a text in place of it, the secret of their launcher.
+ * may have a text in place of it, the secret of their launcher; two people a code.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -32,6 +32,16 @@ int key_derive(const uint8_t key[KEY_BYTES], struct key_secret *secret);
  * -LH_EINVAL: no such file, or no key; the message has the remedy. -LH_ESYSTEM. */
 int key_file_read(const char *file, struct key_secret *secret);
 void key_wipe(struct key_secret *secret);
+
+/* ---- codes ------------------------------------------------------------------------------------------- */
+
+/* Random bytes of a code, two for each word. Who records a handshake can try codes until one fits: they are
+ * too many for that. */
+#define KEY_CODE_BYTES 12u
+
+/* The secret of a code as lh_key_code() makes them; capital letters are fine, and spaces in place of "-".
+ * -LH_EINVAL: it is none; -LH_ESYSTEM. */
+int key_code_read(const char *code, struct key_secret *secret);
 
 /* ---- groups ------------------------------------------------------------------------------------------ */
 

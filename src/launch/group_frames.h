@@ -61,6 +61,9 @@ enum group_frame_type {
 };
 
 /* What to do where ranks differ. */
+#define GROUP_LOOPBACK_ONLY                                                                                \
+    "not encrypted: ranks on other hosts are refused (set LONGHAUL_SECRET, or LONGHAUL_KEY_FILE, for all " \
+    "ranks; or use --insecure)"
 #define GROUP_KEY_REMEDY "give all ranks the same LONGHAUL_SECRET or key file, and the same --encryption"
 
 struct group_frame {

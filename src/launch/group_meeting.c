@@ -45,6 +45,7 @@ struct group_rank_terms {
     const char *secret; /* "": none */
     const char *job;    /* "": not known */
     struct tls_context *tls;
+    bool loopback_only;
 };
 
 /* Between attempts to connect. */
@@ -115,6 +116,7 @@ static int read_body(struct group_rank *rank, void *body, size_t bytes, lh_time 
 struct joining {
     const char *secret;
     struct tls_context *tls;
+    bool loopback_only;
     lh_time timeout_ns, deadline;
     lh_time limit; /* of all deadlines: rank 0 may answer with another nonce again and again */
     struct group_hello hello;
@@ -232,7 +234,9 @@ static int join_once(struct group_rank *rank, struct joining *joining, bool *ret
         return lh_fail(LH_EPEER, "%s", lost);
     if (error)
         return error;
-    error = shake_hands(rank, joining);
+    if (joining->loopback_only)
+        error = tcp_require_local(rank->channel.fd, GROUP_LOOPBACK_ONLY);
+    error = error ? to_root_failed(rank, error) : shake_hands(rank, joining);
     *retry = error == -LH_EPEER;
     if (error)
         close_kept(&rank->channel);
@@ -263,6 +267,7 @@ static int group_rank_join(struct group_rank *rank, const struct group_rank_term
     struct joining joining = {
         .secret = terms->secret,
         .tls = terms->tls,
+        .loopback_only = terms->loopback_only,
         .timeout_ns = timeout_ns,
         .deadline = tcp_deadline(timeout_ns),
         .limit = tcp_deadline(2 * timeout_ns + GROUP_GRACE_NS),
@@ -336,6 +341,8 @@ static int open_root(const struct launcher_settings *settings, lh_time timeout_n
     }
     if (error)
         return error;
+    if (settings->loopback_only)
+        group_root_serve_loopback_only(meeting->root);
     error = group_root_join(meeting->root, timeout_ns);
     if (error)
         group_meeting_close(meeting);
@@ -358,6 +365,7 @@ int group_meeting_open(const struct launcher_settings *settings, struct tls_cont
         .secret = settings->secret,
         .job = settings->job,
         .tls = tls,
+        .loopback_only = settings->loopback_only,
     };
     return group_rank_join(&meeting->member, &terms, timeout_ns);
 }
@@ -601,6 +609,7 @@ static const char *get_variable(void *context, const char *name)
 /* What a group of the environment encrypts with. */
 struct secrecy {
     enum lh_encryption encryption;
+    bool loopback_only; /* without a key */
     struct key_group key;
     struct tls_context *tls; /* NULL: clear text */
 };
@@ -642,15 +651,18 @@ static int begin_secrecy(const struct lh_group_attr *attr, const struct launcher
     int error = security_of(attr->attr, attr->attr_across, &security);
     if (!error && security)
         error = check_given(security);
+    bool loopback_only = security && security->loopback_only;
+    secrecy->loopback_only = loopback_only;
     if (error || (security && security->encryption == LH_ENCRYPTION_OFF))
         return error;
     error = read_key(security, settings, &secrecy->key, &found);
-    if (!error && !found && security)
+    if (!error && !found && security && !loopback_only)
         error =
             lh_fail(LH_EINVAL, "security.key_file: not set, and LONGHAUL_SECRET neither (name a key file, "
                                "or set security to NULL)");
     if (error || !found)
         return error;
+    secrecy->loopback_only = false;
     secrecy->encryption = security ? security->encryption : LH_ENCRYPTION_FULL;
     if (secrecy->encryption == LH_ENCRYPTION_FULL)
         error = fabric_device_check_encrypts(attr->engine ? attr->engine->device : attr->device);
@@ -706,7 +718,6 @@ static int name_device(int error, const char *device)
 static int create(struct group_meeting *meeting, const struct launcher_settings *settings,
                   const struct secrecy *secrecy, const struct lh_group_attr *given, struct lh_group **group)
 {
-    const struct key_group *key = secrecy->encryption == LH_ENCRYPTION_FULL ? &secrecy->key : NULL;
     struct lh_group_attr attr = *given;
     struct completed completed;
     uint32_t mtu_bytes;
@@ -719,14 +730,15 @@ static int create(struct group_meeting *meeting, const struct launcher_settings 
         attr.site = settings->site;
     /* A device that the caller chose may lead another way. */
     bool chose_device = attr.device || attr.engine;
-    const struct group_address_terms terms = {settings->interfaces, chose_device, key != NULL};
+    const struct group_address_terms terms = {settings->interfaces, chose_device,
+                                              secrecy->encryption == LH_ENCRYPTION_FULL};
     int error = group_address_find(meeting, &terms, device, sizeof device, &mtu_bytes);
     if (error)
         return error;
     if (!attr.device)
         attr.device = device;
     complete(settings, chose_device ? 0 : mtu_bytes, &attr, &completed);
-    error = group_create(&attr, key, group);
+    error = group_create(&attr, secrecy->encryption, &secrecy->key, group);
     return chose_device ? error : name_device(error, device);
 }
 
@@ -749,6 +761,7 @@ int lh_group_create_env(const struct lh_group_attr *given, struct lh_group **gro
     if (error)
         return error;
     error = begin_secrecy(&attr, &settings, &secrecy);
+    settings.loopback_only = secrecy.loopback_only;
     if (!error)
         error = group_meeting_open(&settings, secrecy.tls, timeout_ns, &meeting);
     if (!error) {

@@ -329,6 +329,7 @@ struct group_root {
     struct pollfd *polls; /* the listener, and what is open of clients and ranks, in this order */
     char job[GROUP_JOB_BYTES];
     char refusal[REFUSAL_MAX]; /* the last one, for a missing rank */
+    bool loopback_only;
     /* the exchange that is under way */
     uint8_t *all; /* the frame ALL */
     size_t part_bytes;
@@ -402,8 +403,20 @@ static struct group_member *free_place(struct group_root *root)
     return NULL;
 }
 
+/* It takes no place, so no client has to leave for it. */
+static void turn_away(struct group_root *root, int fd, lh_time now)
+{
+    struct group_member stranger;
+    if (group_member_start(&stranger, fd, NULL, now) == 0)
+        refuse_client(root, &stranger, lh_fail(LH_EHANDSHAKE, "%s", GROUP_LOOPBACK_ONLY));
+}
+
 static void add_client(struct group_root *root, int fd, lh_time now)
 {
+    if (root->loopback_only && !tcp_peer_is_local(fd)) {
+        turn_away(root, fd, now);
+        return;
+    }
     struct admission_address address = admission_address_of(fd);
     struct group_member *place = free_place(root);
     if (!place && evict_client(root, &address))
@@ -688,6 +701,11 @@ int group_root_open(const char *where, uint32_t size, const char *secret, const 
         root->clients[i].channel.fd = -1;
     *out = root;
     return 0;
+}
+
+void group_root_serve_loopback_only(struct group_root *root)
+{
+    root->loopback_only = true;
 }
 
 int group_root_join(struct group_root *root, lh_time timeout_ns)

@@ -26,6 +26,8 @@ struct group_root;
  * the caller's. -LH_EADDR, -LH_ENOMEM, -LH_ESYSTEM. */
 int group_root_open(const char *where, uint32_t size, const char *secret, const char *job,
                     struct tls_context *tls, struct group_root **root);
+/* From now on clients of other hosts are refused. Ahead of group_root_join(). */
+void group_root_serve_loopback_only(struct group_root *root);
 /* Waits until all ranks have joined. -LH_ETIMEDOUT names those that are missing. */
 int group_root_join(struct group_root *root, lh_time timeout_ns);
 /* As group_exchange() of rank 0. -LH_ETIMEDOUT and -LH_EPEER name the rank, -LH_EINVAL two ranks whose sizes

@@ -43,7 +43,7 @@ int handshake_header_decode(const uint8_t *bytes, struct handshake_header *heade
 {
     if (handshake_is_tls(bytes))
         return lh_fail(LH_EHANDSHAKE, "the remote side has a key, this side has none (use the same key "
-                                      "file on both sides)");
+                                      "file or code on both sides)");
     if (lh_get_be32(bytes) != HANDSHAKE_MAGIC)
         return lh_fail(LH_EHANDSHAKE, "the remote side is not Longhaul (first bytes 0x%08x)",
                        lh_get_be32(bytes));

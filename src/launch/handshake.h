@@ -62,6 +62,13 @@
  * they are part of the protocol. */
 #define HANDSHAKE_FULL   "too many clients are waiting"
 #define HANDSHAKE_CLOSED "the listener was closed"
+/* lh_security.loopback_only, of either side. */
+#define HANDSHAKE_LOOPBACK_ONLY                                                                            \
+    "not encrypted: peers on other hosts are refused (give both sides a key: longhaul key new, "           \
+    "--key-file; "                                                                                         \
+    "or a code: recv --code new; or use --insecure on both)"
+/* lh_security.code. */
+#define HANDSHAKE_CODE_USED "the code has been used, it is for one connection (make another)"
 /* What the link that a proposal asks for may hold, at rate x delay: the accepting side sets that much
  * address space aside for a stranger. 100 Gbit/s over a round trip of 160 ms; more than software emulates.
  */

@@ -38,6 +38,7 @@ struct launcher_settings {
     char site[LAUNCHER_SITE_MAX];     /* LONGHAUL_SITE, or "" */
     char secret[LAUNCHER_TEXT_MAX];   /* LONGHAUL_SECRET, or "": none */
     char key_file[LAUNCHER_PATH_MAX]; /* LONGHAUL_KEY_FILE, or "": none */
+    bool loopback_only;               /* lh_security.loopback_only, without a key; not of the environment */
     char job[LAUNCHER_JOB_MAX];       /* what the launcher calls this job, "SLURM_JOB_ID=17.0"; or "" */
     char interfaces[LAUNCHER_TEXT_MAX]; /* LONGHAUL_SOCKET_IFNAME, or "": not chosen */
     struct lh_link_spec link;           /* LONGHAUL_LINK: emulated between sites; or none */

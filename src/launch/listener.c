@@ -56,6 +56,11 @@ static int check_device(const struct lh_attr *attr)
     return encrypts ? fabric_device_check_encrypts(attr->device) : 0;
 }
 
+static bool has_loopback_only(const struct lh_attr *attr)
+{
+    return attr->security && attr->security->loopback_only;
+}
+
 /* ---- listen ---------------------------------------------------------------------------------------- */
 
 #define CLIENTS_MAX            32u
@@ -68,6 +73,7 @@ static int check_device(const struct lh_attr *attr)
 #define PROGRESS_SPAN_NS       LH_NS_PER_MS         /* of the engine, where nobody else makes it */
 #define THREAD_SPAN_MAX_NS     (3600 * LH_NS_PER_S) /* of a sleep */
 #define KEY_NOTICE_SPAN_NS     (60 * LH_NS_PER_S)   /* strangers could fill a log */
+#define OTHER_KEYS_MANY        3u                   /* fewer may be mistakes */
 
 struct client {
     struct admission_address address;
@@ -89,7 +95,10 @@ struct lh_listener {
     uint32_t forks;                    /* as of engine_forks(): where it is another, the thread is not */
     struct admission_key key;          /* of cookies */
     struct tls_context *tls;           /* NULL: no key, clear text */
-    lh_time key_notice_at;             /* no notice of keys that differ before */
+    bool loopback_only;                /* without a key */
+    bool once;                         /* its key is a code */
+    uint32_t other_keys;               /* clients that had another key, or none */
+    lh_time key_notice_at;             /* no notice of such clients before */
     struct control_acceptor *acceptor; /* of streams; NULL without an engine */
     pthread_t thread;
     int wake_fd;
@@ -97,6 +106,7 @@ struct lh_listener {
     pthread_cond_t changed;
     bool stop;
     int error;          /* why the thread ended */
+    bool used;          /* `once`: a client had the code */
     uint32_t wanting;   /* calls of lh_accept() whose time is not up */
     uint32_t accepting; /* all calls of lh_accept() */
     uint32_t ready_count;
@@ -179,13 +189,16 @@ static bool is_reported(struct lh_listener *listener, const struct rendezvous *h
 
 static void report(struct lh_listener *listener, const struct client *client)
 {
-    char text[512];
+    char text[512], others[64] = "";
     const struct lh_attr *attr = &listener->attr;
+    listener->other_keys += client->handshake.keys_differ;
     if (!is_reported(listener, &client->handshake))
         return;
     snprintf(text, sizeof text, "%s", lh_last_error());
-    char line[sizeof text + sizeof client->name + 2];
-    snprintf(line, sizeof line, "%s: %s", client->name, text);
+    if (client->handshake.keys_differ && listener->other_keys >= OTHER_KEYS_MANY)
+        snprintf(others, sizeof others, "; %u clients were refused for that reason", listener->other_keys);
+    char line[sizeof text + sizeof others + sizeof client->name + 2];
+    snprintf(line, sizeof line, "%s: %s%s", client->name, text, others);
     attr->on_notice(attr->notice_context, LH_NOTICE_REFUSED, line);
     lh_fail(LH_EHANDSHAKE, "%s", text);
 }
@@ -218,11 +231,16 @@ static bool make_room(struct lh_listener *listener, const struct admission_addre
     return true;
 }
 
-/* Its handshake has begun. */
-static void add_client(struct lh_listener *listener, struct client *client, lh_time now)
+static void name_client(struct client *client)
 {
     if (tcp_peer_name(client->handshake.fd, client->name, sizeof client->name) != 0)
         snprintf(client->name, sizeof client->name, "a disconnected client");
+}
+
+/* Its handshake has begun. */
+static void add_client(struct lh_listener *listener, struct client *client, lh_time now)
+{
+    name_client(client);
     client->address = admission_address_of(client->handshake.fd);
     client->deadline = now + RENDEZVOUS_TIMEOUT_NS;
     client->busy_at = LH_TIME_NEVER;
@@ -235,6 +253,17 @@ static void add_client(struct lh_listener *listener, struct client *client, lh_t
     listener->clients[listener->client_count++] = client;
 }
 
+/* Before anything is read of it. */
+static void turn_away(struct lh_listener *listener, struct client *client)
+{
+    name_client(client);
+    lh_fail(LH_EHANDSHAKE, "%s", HANDSHAKE_LOOPBACK_ONLY);
+    client->handshake.keys_differ = true;
+    report(listener, client);
+    rendezvous_drop(&client->handshake);
+    free(client);
+}
+
 static void add_socket(struct lh_listener *listener, int fd, lh_time now)
 {
     struct client *client = calloc(1, sizeof *client);
@@ -244,6 +273,10 @@ static void add_socket(struct lh_listener *listener, int fd, lh_time now)
     }
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
     rendezvous_accept(&client->handshake, fd, &listener->attr, &listener->key, listener->acceptor);
+    if (listener->loopback_only && !tcp_peer_is_local(fd)) {
+        turn_away(listener, client);
+        return;
+    }
     if (rendezvous_accept_secure(&client->handshake, listener->tls)) {
         close(fd);
         free(client);
@@ -254,9 +287,9 @@ static void add_socket(struct lh_listener *listener, int fd, lh_time now)
 
 static void add_stream(struct lh_listener *listener, struct control_stream *stream, lh_time now)
 {
-    struct client *client = calloc(1, sizeof *client);
+    struct client *client = listener->used ? NULL : calloc(1, sizeof *client);
     if (!client) {
-        control_stream_refuse(stream, HANDSHAKE_FULL);
+        control_stream_refuse(stream, listener->used ? HANDSHAKE_CODE_USED : HANDSHAKE_FULL);
         return;
     }
     rendezvous_accept_stream(&client->handshake, stream, &listener->attr,
@@ -321,14 +354,19 @@ static int step_client(struct lh_listener *listener, struct client *client, lh_t
     struct rendezvous *handshake = &client->handshake;
     enum rendezvous_state before = handshake->state;
     const struct rendezvous_permit permit = {
-        .open = listener->wanting > listener->ready_count && clients_open(listener) < OPEN_MAX,
+        .open = listener->wanting > listener->ready_count && clients_open(listener) < OPEN_MAX &&
+                !listener->used,
         .link_room = link_room(listener),
-        .finish = listener->accepting > listener->ready_count && listener->ready_count < CLIENTS_MAX,
+        .finish = listener->accepting > listener->ready_count && listener->ready_count < CLIENTS_MAX &&
+                  !listener->used,
     };
     int done = rendezvous_step(handshake, permit, now);
     if (done < 0)
         return done;
+    if (listener->used && handshake->state != RENDEZVOUS_PROPOSAL) /* it has the code, too */
+        return lh_fail(LH_EHANDSHAKE, "%s", HANDSHAKE_CODE_USED);
     if (done) {
+        listener->used = listener->once;
         listener->ready[listener->ready_count++] = rendezvous_done(handshake);
         pthread_cond_broadcast(&listener->changed);
         return 1;
@@ -488,6 +526,8 @@ int lh_listen(const char *where, const struct lh_attr *given, struct lh_listener
         error = check_device(&listener->attr);
     if (!error)
         error = tls_context_create(listener->attr.security, &listener->tls);
+    listener->loopback_only = !listener->tls && has_loopback_only(&listener->attr);
+    listener->once = listener->tls && listener->attr.security->code;
     listener->attr.security = NULL; /* the caller's */
     if (!error)
         error = tcp_listen(where, &listener->fd, &listener->port);
@@ -577,7 +617,7 @@ static void wait_for_change(struct lh_listener *listener, lh_time deadline)
 
 static bool over(const struct lh_listener *listener)
 {
-    return listener->ready_count > 0 || listener->error;
+    return listener->ready_count > 0 || listener->error || listener->used;
 }
 
 /* Waits until there is a connection, or none to be expected. With the lock held. */
@@ -594,6 +634,14 @@ static void await(struct lh_listener *listener, lh_time deadline)
     listener->accepting--;
 }
 
+static int none_accepted(const struct lh_listener *listener)
+{
+    if (listener->error)
+        return lh_fail(LH_ESYSTEM, "poll: %s", strerror(listener->error));
+    return listener->used ? lh_fail(LH_ECLOSED, "%s", HANDSHAKE_CODE_USED)
+                          : lh_fail(LH_ETIMEDOUT, "no client connected in time");
+}
+
 int lh_accept(struct lh_listener *listener, lh_time timeout_ns, struct lh_connection **connection)
 {
     int error = 0;
@@ -604,8 +652,7 @@ int lh_accept(struct lh_listener *listener, lh_time timeout_ns, struct lh_connec
     if (listener->ready_count > 0)
         *connection = listener->ready[--listener->ready_count];
     else
-        error = listener->error ? lh_fail(LH_ESYSTEM, "poll: %s", strerror(listener->error))
-                                : lh_fail(LH_ETIMEDOUT, "no client connected in time");
+        error = none_accepted(listener);
     pthread_mutex_unlock(&listener->lock);
     return error;
 }
@@ -627,6 +674,7 @@ struct attempt {
     bool has_cookie;
     uint8_t cookie[ADMISSION_COOKIE_BYTES];
     struct tls_context *tls; /* NULL: no key, clear text */
+    bool loopback_only;      /* without a key */
     int wake_fd;             /* an eventfd for a stream's frames; -1: none was needed so far */
 };
 
@@ -717,6 +765,12 @@ static int begin_alone(struct attempt *attempt, uint8_t version, struct rendezvo
     *r = (struct rendezvous){.fd = -1};
     if (error)
         return error;
+    if (attempt->loopback_only)
+        error = tcp_require_local(fd, HANDSHAKE_LOOPBACK_ONLY);
+    if (error) {
+        close(fd);
+        return error == -LH_EPEER ? not_taken(attempt->where) : error;
+    }
     const uint8_t *cookie = attempt->has_cookie ? attempt->cookie : NULL;
     return rendezvous_connect(r, fd, &attempt->attr, version, cookie, attempt->where, attempt->tls);
 }
@@ -724,7 +778,7 @@ static int begin_alone(struct attempt *attempt, uint8_t version, struct rendezvo
 /* A stream of a control connection that its engine has to there; NULL: there is none. */
 static struct control_stream *open_stream(struct attempt *attempt)
 {
-    if (!attempt->attr.engine)
+    if (!attempt->attr.engine || attempt->loopback_only) /* it may lead to another host */
         return NULL;
     if (attempt->wake_fd < 0)
         attempt->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -793,6 +847,7 @@ int lh_connect(const char *where, const struct lh_attr *given, lh_time timeout_n
         error = check_device(&attempt.attr);
     if (!error)
         error = tls_context_create(attempt.attr.security, &attempt.tls);
+    attempt.loopback_only = !error && !attempt.tls && has_loopback_only(&attempt.attr);
     if (!error)
         error = try_all(&attempt, connection);
     tls_context_free(attempt.tls);

@@ -28,6 +28,7 @@
 #define TCP_TIMESTAMP_BYTES 12u
 #define IPV4_BYTES          20u
 #define IPV6_BYTES          40u
+#define LOOPBACK_NET        127u /* 127.0.0.0/8 */
 /* A smaller segment is that of a small window. IPv6's smallest MTU, and tunnels are not below it. */
 #define SEGMENT_MTU_MIN 1280u
 
@@ -444,11 +445,12 @@ int tcp_peer_name(int fd, char *out, size_t size)
     return name_of(fd, true, out, size);
 }
 
-uint8_t tcp_peer_address(int fd, uint8_t bytes[16])
+/* As tcp_peer_address(), of either end. */
+static uint8_t address_of(int fd, bool peer, uint8_t bytes[16])
 {
     struct sockaddr_storage address;
     memset(bytes, 0, 16);
-    if (end_address(fd, true, &address))
+    if (end_address(fd, peer, &address))
         return 0;
     bool six = address.ss_family == AF_INET6;
     if (six)
@@ -456,6 +458,31 @@ uint8_t tcp_peer_address(int fd, uint8_t bytes[16])
     else
         memcpy(bytes, &((struct sockaddr_in *)&address)->sin_addr, 4);
     return six ? 6 : 4;
+}
+
+uint8_t tcp_peer_address(int fd, uint8_t bytes[16])
+{
+    return address_of(fd, true, bytes);
+}
+
+bool tcp_peer_is_local(int fd)
+{
+    uint8_t peer[16], own[16];
+    uint8_t family = address_of(fd, true, peer);
+    if (family == 4 && peer[0] == LOOPBACK_NET)
+        return true;
+    if (family == 6 && !memcmp(peer, &in6addr_loopback, sizeof peer))
+        return true;
+    return family && family == address_of(fd, false, own) && !memcmp(peer, own, sizeof own);
+}
+
+int tcp_require_local(int fd, const char *reason)
+{
+    struct sockaddr_storage peer;
+    if (tcp_peer_is_local(fd))
+        return 0;
+    int gone = end_address(fd, true, &peer);
+    return gone ? gone : lh_fail(LH_EHANDSHAKE, "%s", reason);
 }
 
 int tcp_udp_device(int fd, char *out, size_t size)

@@ -50,6 +50,10 @@ int tcp_local_name(int fd, char *out, size_t size);
 int tcp_peer_name(int fd, char *out, size_t size);
 /* The peer's host, in network order, IPv4 in the first 4 bytes; returns its family, 4 or 6; 0: not known. */
 uint8_t tcp_peer_address(int fd, uint8_t bytes[16]);
+/* Whether a connected socket's peer is on this host: its address is a loopback one, or this side's own. */
+bool tcp_peer_is_local(int fd);
+/* 0: it is; -LH_EHANDSHAKE, with that reason: it is not; -LH_EPEER: it has disconnected. */
+int tcp_require_local(int fd, const char *reason);
 /* "udp:[::1]" for the local address of a connected socket. */
 int tcp_udp_device(int fd, char *out, size_t size);
 /* The largest payload whose packets, longer by so many bytes than clear ones, fit the path of a connected

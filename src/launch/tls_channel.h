@@ -24,7 +24,7 @@
 
 #define CHANNEL_FIRST_MAX 1024u
 /* What to do about keys that differ, of a connection. */
-#define CHANNEL_REMEDY "use the same key file on both sides"
+#define CHANNEL_REMEDY "use the same key file or code on both sides"
 /* Of the connecting side, for a peer that answers in clear text. */
 #define CHANNEL_CLEAR_TEXT                                                                                 \
     "the remote side answers in clear text: it has no key or is of an older release, or a host on the "    \
@@ -36,7 +36,8 @@ struct tls;
 /* A key, with OpenSSL's settings: of a listener, or of a call that connects. */
 struct tls_context;
 
-/* NULL as security: *context is NULL, for clear text. -LH_EINVAL, of a key file; -LH_ESYSTEM, -LH_ENOMEM. */
+/* NULL as security: *context is NULL, for clear text. -LH_EINVAL, of a key file or a code; -LH_ESYSTEM,
+ * -LH_ENOMEM. */
 int tls_context_create(const struct lh_security *security, struct tls_context **context);
 /* Of a secret that there is already. remedy: for messages about keys that differ; a constant. */
 int tls_context_of(const struct key_secret *secret, enum lh_encryption encryption, const char *remedy,

@@ -128,7 +128,10 @@ static int check_security(const struct lh_attr *attr)
                        (int)security->encryption);
     if (security->encryption == LH_ENCRYPTION_OFF)
         return 0;
-    if (!security->key_file || !*security->key_file)
+    bool has_file = security->key_file && *security->key_file;
+    if (has_file && security->code)
+        return lh_fail(LH_EINVAL, "security.code: there is a key file, too (set one of them)");
+    if (!has_file && !security->code)
         return lh_fail(LH_EINVAL, "security.key_file: not set (name a key file, or set security to NULL)");
     return 0;
 }

@@ -214,6 +214,12 @@ int lh_probe_run(const char *where, const struct lh_probe_attr *attr, lh_time wa
         error = reach(where, deadline, &session.tcp);
     if (error != 0)
         return error;
+    if (session.attr.loopback_only)
+        error = tcp_require_local(session.tcp, PROBE_LOOPBACK_ONLY);
+    if (error != 0) {
+        close(session.tcp);
+        return error;
+    }
     int slack = prctl(PR_GET_TIMERSLACK);
     prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS);
     session.started_ns = tcp_now();

@@ -55,6 +55,10 @@ enum {
     PROBE_REPORT_NUMBERS = PROBE_REPORT_FLOW_LOST + LH_PROBE_FLOWS_MAX,
 };
 
+/* Of either side; no longer than PROBE_TEXT_MAX. */
+#define PROBE_LOOPBACK_ONLY                                                                                \
+    "not encrypted: peers on other hosts are refused (probes have no key: use --insecure on both sides)"
+
 /* A flow may take as long as a probe, and its last packet this long to arrive. */
 #define PROBE_DRAIN_MAX_NS (10 * LH_NS_PER_S)
 

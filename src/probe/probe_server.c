@@ -369,6 +369,7 @@ struct client {
 struct lh_probe_server {
     int fd;
     uint16_t port;
+    bool loopback_only;
     char peer[TCP_NAME_MAX];
     uint32_t client_count;
     struct client clients[CLIENTS_MAX]; /* in the order in which they came */
@@ -408,12 +409,17 @@ void lh_probe_server_close(struct lh_probe_server *server)
     free(server);
 }
 
+static void name_peer(struct lh_probe_server *server, int fd)
+{
+    if (tcp_peer_name(fd, server->peer, sizeof server->peer) != 0)
+        snprintf(server->peer, sizeof server->peer, "unknown client");
+}
+
 /* Takes a client out of the list; its descriptor is the caller's. */
 static int take_out(struct lh_probe_server *server, uint32_t index)
 {
     int fd = server->clients[index].fd;
-    if (tcp_peer_name(fd, server->peer, sizeof server->peer) != 0)
-        snprintf(server->peer, sizeof server->peer, "unknown client");
+    name_peer(server, fd);
     server->client_count--;
     memmove(&server->clients[index], &server->clients[index + 1],
             (server->client_count - index) * sizeof server->clients[0]);
@@ -434,25 +440,46 @@ static bool send_away(struct lh_probe_server *server, const struct admission_add
     return victim != ADMISSION_NONE;
 }
 
-/* As many as there are places; without one a single client, since each is to be read once before it may
- * have to leave. So none leaves behind one that was just taken: without a descriptor accept() fails
- * even if no client waits. */
-static void let_in(struct lh_probe_server *server)
+/* One on another host, before anything is read of it: it takes no place, so no client leaves for it. */
+static int turn_away(struct lh_probe_server *server, int fd)
+{
+    name_peer(server, fd);
+    int error = lh_fail(LH_EHANDSHAKE, "%s", PROBE_LOOPBACK_ONLY);
+    refuse(fd);
+    close(fd);
+    return error;
+}
+
+void lh_probe_server_loopback_only(struct lh_probe_server *server)
+{
+    server->loopback_only = true;
+    for (uint32_t i = server->client_count; i-- > 0;)
+        if (!tcp_peer_is_local(server->clients[i].fd))
+            turn_away(server, take_out(server, i));
+}
+
+/* As many as there are places, up to one that is turned away, whose error is returned; without a place a
+ * single client, since each is to be read once before it may have to leave. So none leaves behind one that
+ * was just taken: without a descriptor accept() fails even if no client waits. */
+static int let_in(struct lh_probe_server *server)
 {
     int fd = accept4(server->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     const struct admission_address unknown = {0};
     if (fd < 0 && tcp_is_exhausted(errno) && !send_away(server, &unknown))
         nanosleep(&(struct timespec){.tv_nsec = NO_DESCRIPTOR_NS}, NULL);
     while (fd >= 0) { /* until all places are taken */
+        if (server->loopback_only && !tcp_peer_is_local(fd))
+            return turn_away(server, fd);
         const struct admission_address address = admission_address_of(fd);
         if (server->client_count == CLIENTS_MAX)
             send_away(server, &address);
         struct client *client = &server->clients[server->client_count++];
         *client = (struct client){.fd = fd, .address = address, .deadline = tcp_deadline(HELLO_TIMEOUT_NS)};
         if (server->client_count == CLIENTS_MAX)
-            return;
+            break;
         fd = accept4(server->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     }
+    return 0;
 }
 
 /* 1: its HELLO is whole; 0: more is to come; or why it is no client. */
@@ -509,9 +536,7 @@ static int wait_for_word(struct lh_probe_server *server, lh_time deadline)
     int ready = ppoll(fds, server->client_count + 1, &timeout, NULL);
     if (ready < 0 && errno != EINTR)
         return lh_fail(LH_ESYSTEM, "poll: %s", strerror(errno));
-    if (ready > 0 && fds[0].revents != 0)
-        let_in(server);
-    return 0;
+    return ready > 0 && fds[0].revents != 0 ? let_in(server) : 0;
 }
 
 int lh_probe_serve(struct lh_probe_server *server, lh_time timeout_ns)

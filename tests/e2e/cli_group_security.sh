@@ -85,6 +85,7 @@ for rank in 1 2; do
 done
 rm -r "$work/out"/*/*
 distributed --encryption auth
+expect_line "$work/run.out" "encryption auth"
 grep -qa "a line of $secret" "$work/packets" || fail "auth: the file is not in the packets"
 for text in LHG1 LHC1; do
     ! grep -qa "$text" "$work/packets" || fail "auth: $text is on the path"

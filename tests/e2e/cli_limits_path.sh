@@ -17,12 +17,12 @@ cat "$work/path.err"
 cat >"$work/left" <<'END'
 longhaul=$1 work=$2
 sent() { awk '/path0/ { print $10 }' /proc/self/net/dev; }
-"$longhaul" perf 10.99.0.2:5002 --size 64MiB --iterations 1000 --rate 19Mbit >/dev/null 2>&1 &
+"$longhaul" perf 10.99.0.2:5002 --size 64MiB --iterations 1000 --rate 19Mbit --insecure >/dev/null 2>&1 &
 load=$!
 until [ "$(sent)" -ge 200000 ]; do sleep 0.02; done
 kill -STOP "$load"
 half=$(($(sent) + 2200000))
-"$longhaul" perf 10.99.0.2:5001 --size 256KiB --iterations 16 --json "$work/limits.json" &
+"$longhaul" perf 10.99.0.2:5001 --size 256KiB --iterations 16 --insecure --json "$work/limits.json" &
 measured=$!
 until [ "$(sent)" -ge "$half" ]; do sleep 0.02; done
 kill -CONT "$load"
@@ -33,8 +33,8 @@ exit "$status"
 END
 cat >"$work/right" <<'END'
 longhaul=$1
-"$longhaul" perf --server --listen 10.99.0.2:5002 >/dev/null 2>&1 &
-exec "$longhaul" perf --server --listen 10.99.0.2:5001
+"$longhaul" perf --server --insecure --listen 10.99.0.2:5002 >/dev/null 2>&1 &
+exec "$longhaul" perf --server --insecure --listen 10.99.0.2:5001
 END
 
 say "a competing load"

@@ -131,7 +131,7 @@ wrong '--key-file' recv --listen '[::1]:0' --key-file
 wrong 'key file /nonexistent' recv --listen '[::1]:0' --key-file /nonexistent
 wrong '--encryption' recv --listen '[::1]:0' --encryption
 wrong 'encryption none: unknown (use full, auth or off)' send file host --encryption none
-wrong 'encryption full: no key (add --key-file FILE)' perf host --encryption full
+wrong 'encryption full: no key (add --key-file FILE, or --code CODE)' perf host --encryption full
 wrong '--loss 2: ' demo --loss 0,2
 wrong '--size 0: ' demo --size 0
 

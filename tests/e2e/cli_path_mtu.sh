@@ -34,8 +34,9 @@ serve() {
 # begin_send HOST ARGUMENT...: in the background, to a receiver of its own; sets sender.
 begin_send() {
     rm -f "$work/out/file"
-    serve recv --output "$work/out"
-    ip netns exec left "$LONGHAUL" send "$work/file" "$@" >"$work/client.out" 2>"$work/client.err" &
+    serve recv --output "$work/out" --insecure
+    ip netns exec left "$LONGHAUL" send "$work/file" --insecure "$@" >"$work/client.out" \
+        2>"$work/client.err" &
     sender=$!
 }
 
@@ -95,8 +96,8 @@ done
 say "messages, and their counters"
 make_network
 ip -n middle link set vr mtu 1500
-serve perf --server --once
-ip netns exec left "$LONGHAUL" perf 10.77.2.2 --size 1MiB --iterations 300 --rate 400Mbit \
+serve perf --server --once --insecure
+ip netns exec left "$LONGHAUL" perf 10.77.2.2 --size 1MiB --iterations 300 --rate 400Mbit --insecure \
     --json "$work/perf.json" >"$work/client.out" 2>"$work/client.err" || fail "perf ended with $?"
 python3 - "$work/perf.json" <<'END' || fail "the counters are wrong"
 import json, sys

@@ -30,7 +30,7 @@ disturbed() {
 cat >"$work/network.sh" <<'NETWORK'
 # probe_mtu ADDRESS WANTED
 probe_mtu() {
-    timeout 60 "$LONGHAUL" probe "$1" --time 1s --trials 1 --packets 100 --wait 20s \
+    timeout 60 "$LONGHAUL" probe "$1" --insecure --time 1s --trials 1 --packets 100 --wait 20s \
         --json "$work/mtu.json" >"$work/mtu.out" 2>"$work/mtu.err" || { cat "$work/mtu.err"; exit 1; }
     python3 -c "
 import json, sys
@@ -63,7 +63,7 @@ in_far() { nsenter -t $far -n "$@"; }
     in_far ip link set far1 up && in_far ip addr add 10.2.0.2/24 dev far1
     in_far ip route add default via 10.2.0.1
 } >"$work/net.err" 2>&1 || { cat "$work/net.err"; exit 77; }
-in_far "$LONGHAUL" probe --server --listen :47912 >/dev/null 2>&1 &
+in_far "$LONGHAUL" probe --server --insecure --listen :47912 >/dev/null 2>&1 &
 probe_mtu 10.2.0.2 1400
 NETWORK
 network=

@@ -10,7 +10,7 @@ touch "$work/key" "$work/other"
 chmod 600 "$work/key" "$work/other"
 head -c 32 /dev/urandom | base64 >"$work/key"
 od -An -tx1 -N32 /dev/urandom | tr -d ' \n' >"$work/other"
-same='use the same key file on both sides'
+same='use the same key file or code on both sides'
 
 # refused OPTION...: recv with the options before "--", send with those behind it: both fail to meet.
 # Sets $pid for further tries.
@@ -109,7 +109,7 @@ for pair in 'full auth' 'auth full'; do
     expect_line "$work/send.err" "$words"
     expect_line "$work/recv.err" "$words"
 done
-same='use the same key file on both sides'
+same='use the same key file or code on both sides'
 refused --key-file "$work/key" -- --key-file "$work/key" --encryption off
 refused --key-file "$work/key" --encryption off -- --key-file "$work/key"
 start_recv recv "$work/out" --key-file "$work/key" --encryption auth

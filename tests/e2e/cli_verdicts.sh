@@ -80,14 +80,14 @@ path() {
 serve() {
     rm -f "$work/pipe"
     mkfifo "$work/pipe"
-    ip netns exec right "$LONGHAUL" "$@" >"$work/pipe" 2>"$work/server.err" &
+    ip netns exec right "$LONGHAUL" "$@" --insecure >"$work/pipe" 2>"$work/server.err" &
     pid=$!
     exec {feed}<"$work/pipe"
     read -r -t 30 -u "$feed" || fail "$1 does not listen"
 }
 
 on_left() {
-    timeout 20 ip netns exec left "$LONGHAUL" "$@" >"$work/client.out" 2>"$work/client.err"
+    timeout 20 ip netns exec left "$LONGHAUL" "$@" --insecure >"$work/client.out" 2>"$work/client.err"
 }
 
 # client TEXT COMMAND ARGUMENT...: on the left; fails, with that text; $server_text is in the server's
@@ -205,7 +205,7 @@ say "NAT that forgets, and maps the client to other ports: the transfer goes on"
 path "forwarded iif vl udp dport 4791 ct state new counter" "forwarded iif vr ct state new drop" \
     "source oif vr meta l4proto udp masquerade random" "source oif vr snat to 10.77.2.1"
 serve recv --output "$work/out" --force
-ip netns exec left "$LONGHAUL" send "$work/file" 10.77.2.2 --rate 4Mbit >"$work/client.out" \
+ip netns exec left "$LONGHAUL" send "$work/file" 10.77.2.2 --insecure --rate 4Mbit >"$work/client.out" \
     2>"$work/client.err" &
 sender=$!
 until [ "$(mappings)" -ge 1 ]; do sleep 0.05; done

@@ -97,7 +97,7 @@ chmod 777 "$work" "$work/out"
 make_file "$work/file" 4000000
 (umask 077 && head -c 32 /dev/urandom | base64 >"$work/key")
 packets=$((4000000 / 1408))
-keys=() # options of both sides
+keys=(--insecure) # options of both sides
 
 make_network
 ip netns exec right timeout 1 "$LONGHAUL" recv --device xdp:vr --listen 10.77.2.2:0 --output "$work/out" \
@@ -138,7 +138,7 @@ all_pairs() {
     keys=(--key-file "$work/key") # encrypted
     transfer xdp:vl/send=xdp xdp:vr 4 10.77.2.2
     transfer 'udp:[fd77:1::2]' xdp:vr/fd77:2::2 6 '[fd77:2::2]'
-    keys=()
+    keys=(--insecure)
     transfer 'xdp:vl/[fd77:1::2]/send=xdp' xdp:vr/fd77:2::2 6 '[fd77:2::2]'
 }
 

@@ -94,7 +94,10 @@ static int create(const struct rank_thread *thread, const struct wish *wish, str
     attr.exchange = wish->exchange ? wish->exchange : rank_threads_exchange;
     attr.exchange_context = wish->context ? wish->context : (void *)(uintptr_t)thread;
     attr.timeout_ns = wish->timeout_ns;
-    return lh_group_create(&attr, group);
+    int error = lh_group_create(&attr, group);
+    if (!error)
+        assert_int_equal(lh_group_encryption(*group), wish->key ? wish->encryption : LH_ENCRYPTION_OFF);
+    return error;
 }
 
 static void reduce(struct lh_group *group)

@@ -36,17 +36,18 @@ vm --mtu 9000 --seconds 150 $exchange --guest '
     head -c 33554432 /dev/urandom >file
     slow="--device verbs:rxe0 --mtu 4096 --link rtt=20ms,rate=20Mbit --peer-timeout 2s"
     (push file $VM_PEER4:5001 $slow) && exit 1
-    longhaul send file $VM_PEER4:5002 --wait 30s $slow >send.log 2>&1 &
+    longhaul send --insecure file $VM_PEER4:5002 --wait 30s $slow >send.log 2>&1 &
     sleep 1
-    while ! kill -0 $!; do longhaul send file $VM_PEER4:5002 $slow >send.log 2>&1 & sleep 1; done
+    while ! kill -0 $!; do longhaul send --insecure file $VM_PEER4:5002 $slow >send.log 2>&1 & sleep 1; done
     sleep 2
     kill -9 $! && echo "the sender is killed"' --guest '
     . /exchange.sh
-    longhaul recv --output got --listen :5001 --device verbs:rxe0 &
+    longhaul recv --insecure --output got --listen :5001 --device verbs:rxe0 &
     while [ ! -e got/.file.longhaul-partial ]; do sleep 0.1; done
     sleep 2
     kill -9 $! && echo "the receiver is killed"
-    longhaul recv --output got --force --listen :5002 --device verbs:rxe0 --peer-timeout 2s && exit 1
+    longhaul recv --insecure --output got --force --listen :5002 --device verbs:rxe0 \
+        --peer-timeout 2s && exit 1
     echo "the receiver has said so"'
 [ "$status" -eq 0 ] || fail "status $status"
 expect_line '^a| push .* failed'

@@ -10,7 +10,7 @@ export LONGHAUL here
 
 say "host to guest and back, four times; the last two over a network that loses, doubles and reorders"
 # shellcheck disable=SC2016  # for their shells
-vm --seconds 200 --out "$work/sums" --file "$here/exchange.sh=/exchange.sh" --guest '
+vm --seconds 200 --memory 768 --out "$work/sums" --file "$here/exchange.sh=/exchange.sh" --guest '
     . /exchange.sh
     head -c 16777216 /dev/urandom >guest
     for network in clean impaired; do

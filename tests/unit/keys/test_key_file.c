@@ -261,6 +261,98 @@ static int tear_down(void **state)
     return rmdir(folder);
 }
 
+/* ---- codes ------------------------------------------------------------------------------------------- */
+
+/* 127.0.0.1 and 63.84.220.193 are the examples of the paper: "lusab-babad", "gutih-tugad". */
+#define CODE "lusab-babad-gutih-tugad-zuzuz-babab"
+
+static void derived_of(const uint8_t random[KEY_CODE_BYTES], uint8_t psk[KEY_SECRET_BYTES])
+{
+    EVP_KDF *kdf = EVP_KDF_fetch(NULL, "HKDF", NULL);
+    EVP_KDF_CTX *context = EVP_KDF_CTX_new(kdf);
+    char digest[] = "SHA384", salt[] = "longhaul code 1", info[] = "tls psk of the rendezvous";
+    OSSL_PARAM settings[] = {
+        OSSL_PARAM_construct_utf8_string("digest", digest, 0),
+        OSSL_PARAM_construct_octet_string("key", (void *)(uintptr_t)random, KEY_CODE_BYTES),
+        OSSL_PARAM_construct_octet_string("salt", salt, strlen(salt)),
+        OSSL_PARAM_construct_octet_string("info", info, strlen(info)),
+        OSSL_PARAM_construct_end(),
+    };
+    assert_int_equal(EVP_KDF_derive(context, psk, KEY_SECRET_BYTES, settings), 1);
+    EVP_KDF_CTX_free(context);
+    EVP_KDF_free(kdf);
+}
+
+static void test_codes(void **state)
+{
+    static const char *const same[] = {CODE, "LUSAB-Babad-gutih-tugad-zuzuz-babab",
+                                       "lusab babad gutih tugad zuzuz babab"};
+    static const uint8_t random[KEY_CODE_BYTES] = {127, 0, 0, 1, 63, 84, 220, 193, 255, 255, 0, 0};
+    uint8_t psk[KEY_SECRET_BYTES];
+    struct key_secret first, secret;
+    (void)state;
+    derived_of(random, psk);
+    assert_int_equal(key_code_read(CODE, &first), 0);
+    assert_memory_equal(first.psk, psk, sizeof psk);
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+        assert_int_equal(key_code_read(same[i], &secret), 0);
+        assert_memory_equal(secret.psk, first.psk, sizeof first.psk);
+        assert_string_equal(secret.identity, first.identity);
+    }
+}
+
+/* Each letter counts; and what is none. */
+static void test_codes_that_differ(void **state)
+{
+    static const char *const wrong[] = {"",
+                                        "new",
+                                        "lusab-babad-gutih-tugad-zuzuz",
+                                        CODE "-",
+                                        CODE "x",
+                                        "lusab-babad-gutih-tugad-zuzuz_babab",
+                                        "lusabxbabad-gutih-tugad-zuzuz-babab",
+                                        "lusab-babad-gutih-tugad-zuzuz-babac",
+                                        "lusab-babad-gutih-tugad-zuzuz-babeb"};
+    struct key_secret first, secret;
+    (void)state;
+    assert_int_equal(key_code_read(CODE, &first), 0);
+    for (size_t i = 0; i < strlen(CODE); i++) {
+        char other[] = CODE;
+        if (i % 6 == 5)
+            continue;
+        other[i] = i % 6 % 2 ? (other[i] == 'a' ? 'o' : 'a') : (other[i] == 'b' ? 'd' : 'b');
+        assert_int_equal(key_code_read(other, &secret), 0);
+        assert_memory_not_equal(secret.psk, first.psk, sizeof first.psk);
+        assert_string_not_equal(secret.identity, first.identity);
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(key_code_read(wrong[i], &secret), -LH_EINVAL);
+        assert_non_null(strstr(lh_last_error(), "6 words of 5 letters"));
+    }
+}
+
+/* Each is one, and each bit of a random byte comes and goes. */
+static void test_new_codes(void **state)
+{
+    char code[LH_KEY_CODE_MAX], all = 0;
+    uint8_t ones[KEY_SECRET_BYTES] = {0}, zeros[KEY_SECRET_BYTES] = {0};
+    struct key_secret secret;
+    (void)state;
+    assert_int_equal(lh_key_code(NULL), -LH_EINVAL);
+    for (int i = 0; i < 100; i++) {
+        assert_int_equal(lh_key_code(code), 0);
+        assert_int_equal(strlen(code), LH_KEY_CODE_MAX - 1);
+        assert_int_equal(key_code_read(code, &secret), 0);
+        for (size_t at = 0; at < LH_KEY_CODE_MAX - 1; at++) {
+            ones[at] |= (uint8_t)code[at];
+            zeros[at] |= (uint8_t)~code[at];
+        }
+    }
+    for (size_t at = 0; at < LH_KEY_CODE_MAX - 1; at++)
+        all |= at % 6 != 5 && (ones[at] & zeros[at] & 0x1f) == 0; /* a place that is always the same */
+    assert_false(all);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -272,6 +364,9 @@ int main(void)
         cmocka_unit_test(test_new_files),
         cmocka_unit_test(test_files_that_are_refused),
         cmocka_unit_test(test_file_of_another_user),
+        cmocka_unit_test(test_codes),
+        cmocka_unit_test(test_codes_that_differ),
+        cmocka_unit_test(test_new_codes),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

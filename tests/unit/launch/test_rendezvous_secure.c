@@ -321,12 +321,12 @@ static void test_who_meets_whom(void **state)
             attr_of(&own, given[connecting]);
             int which = listening == 0 ? 1 : connecting == 0 ? 2 : 3;
             expect_error(lh_connect(where, &own, PATIENCE_NS, &client), -LH_EHANDSHAKE, at_client[which]);
-            assert_non_null(strstr(lh_last_error(), "use the same key file on both sides"));
+            assert_non_null(strstr(lh_last_error(), "use the same key file or code on both sides"));
             expect_error(lh_connect(where, &own, PATIENCE_NS, &client), -LH_EHANDSHAKE, at_client[which]);
             lh_listener_close(listener);   /* ends its thread: what that has written may be read */
             assert_int_equal(refusals, 1); /* a minute has not passed */
             assert_non_null(strstr(refused[0], at_listener[which]));
-            assert_non_null(strstr(refused[0], "use the same key file on both sides"));
+            assert_non_null(strstr(refused[0], "use the same key file or code on both sides"));
         }
 }
 
@@ -457,7 +457,7 @@ static void test_encryption(void **state)
                 continue;
             }
             bool one_is_off = listening == 2 || connecting == 2;
-            const char *words = one_is_off ? "use the same key file on both sides"
+            const char *words = one_is_off ? "use the same key file or code on both sides"
                                            : "use the same --encryption on both sides";
             expect_error(lh_connect(where, &own, PATIENCE_NS, &pair[0]), -LH_EHANDSHAKE, words);
             lh_listener_close(listener);
@@ -739,6 +739,54 @@ static void test_silent_client(void **state)
     lh_listener_close(listener);
 }
 
+/* ---- codes ------------------------------------------------------------------------------------------- */
+
+static void *accept_two(void *argument)
+{
+    struct lh_connection *first, *second;
+    struct lh_listener *listener = argument;
+    assert_int_equal(lh_accept(listener, PATIENCE_NS, &first), 0);
+    expect_error(lh_accept(listener, PATIENCE_NS, &second), -LH_ECLOSED, HANDSHAKE_CODE_USED);
+    return first;
+}
+
+/* Other codes, a key and none are refused, and the code stays good; then one connection has it. */
+static void test_code(void **state)
+{
+    char right[LH_KEY_CODE_MAX], wrong[LH_KEY_CODE_MAX], where[32];
+    struct lh_security security, other;
+    struct lh_attr own;
+    struct lh_listener *listener;
+    struct lh_connection *client, *none;
+    pthread_t thread;
+    void *accepted;
+    (void)state;
+    assert_int_equal(lh_key_code(right), 0);
+    assert_int_equal(lh_key_code(wrong), 0);
+    lh_security_init(&security);
+    other = security;
+    security.code = right;
+    other.code = wrong;
+    listen_with(&security, &listener, where);
+    assert_int_equal(pthread_create(&thread, NULL, accept_two, listener), 0);
+    const struct lh_security *const strangers[] = {&other, &other, &securities[0], NULL};
+    for (size_t i = 0; i < sizeof strangers / sizeof *strangers; i++) {
+        attr_of(&own, strangers[i]);
+        expect_error(lh_connect(where, &own, PATIENCE_NS, &none), -LH_EHANDSHAKE, CHANNEL_REMEDY);
+    }
+    attr_of(&own, &security);
+    assert_int_equal(lh_connect(where, &own, PATIENCE_NS, &client), 0);
+    pthread_join(thread, &accepted);
+    expect_error(lh_connect(where, &own, PATIENCE_NS, &none), -LH_EHANDSHAKE, HANDSHAKE_CODE_USED);
+    attr_of(&own, &other);
+    expect_error(lh_connect(where, &own, PATIENCE_NS, &none), -LH_EHANDSHAKE, CHANNEL_REMEDY);
+    lh_close(client);
+    lh_close(accepted);
+    lh_listener_close(listener);
+    assert_int_equal(refusals, 1);
+    assert_null(strstr(refused[0], "clients were refused"));
+}
+
 static void test_attributes(void **state)
 {
     struct lh_attr own;
@@ -758,6 +806,11 @@ static void test_attributes(void **state)
     security = securities[0];
     security.encryption = (enum lh_encryption)7;
     expect_error(lh_listen("127.0.0.1:0", &own, &listener), -LH_EINVAL, "security.encryption 7: invalid");
+    security = securities[0];
+    security.code = "";
+    expect_error(lh_listen("127.0.0.1:0", &own, &listener), -LH_EINVAL, "there is a key file, too");
+    security.key_file = NULL;
+    expect_error(lh_listen("127.0.0.1:0", &own, &listener), -LH_EINVAL, "6 words of 5 letters");
     security = securities[0];
     security.struct_bytes = 0;
     expect_error(lh_listen("127.0.0.1:0", &own, &listener), -LH_EINVAL, "lh_security_init()");
@@ -787,6 +840,7 @@ int main(void)
         cmocka_unit_test(test_strangers),
         cmocka_unit_test(test_silent_listener),
         cmocka_unit_test(test_silent_client),
+        cmocka_unit_test(test_code),
         cmocka_unit_test(test_attributes),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -15,7 +15,7 @@
 #include <longhaul/units.h>
 
 #include "cli/commands.h"
-#include "cli/file/file_transfer.h"
+#include "cli/file/file_commands.h"
 #include "cli/options/cli_options.h"
 #include "cli/perf/perf_messages.h"
 #include "cli/results/json.h"
@@ -172,7 +172,7 @@ static int print_help(void)
     puts("\nSee 'longhaul COMMAND --help' for each; 'longhaul --version' prints the version.\n\n"
          "Values: sizes 64KiB, 1.5GiB, 1GB; rates 10Gbit; times 25ms; links "
          "rtt=25ms,rate=10Gbit,loss=1e-4.\n"
-         "Exit status: 0 success, 1 failure, 2 usage error, 3 peer or path lost (send, recv of folders).");
+         "Exit status: 0 success, 1 failure, 2 usage error, 3 peer or path lost (send, recv).");
     return CLI_EXIT_OK;
 }
 

@@ -263,20 +263,21 @@ int cli_write_at(int file, const void *data, size_t bytes, uint64_t offset)
 
 /* ---- output folder --------------------------------------------------------------------------------- */
 
-bool cli_output_folder_open(const char *path, int *folder, char reason[CLI_OUTPUT_FOLDER_REASON_MAX])
+bool cli_output_folder_open(const char *what, const char *path, int *folder,
+                            char reason[CLI_OUTPUT_FOLDER_REASON_MAX])
 {
     if (!*path) {
-        snprintf(reason, CLI_OUTPUT_FOLDER_REASON_MAX, "--output: empty (example: --output .)");
+        snprintf(reason, CLI_OUTPUT_FOLDER_REASON_MAX, "%s: empty (example: %s .)", what, what);
         return false;
     }
     int opened = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (opened < 0) {
-        snprintf(reason, CLI_OUTPUT_FOLDER_REASON_MAX, "--output %s: %s%s", path, strerror(errno),
+        snprintf(reason, CLI_OUTPUT_FOLDER_REASON_MAX, "%s %s: %s%s", what, path, strerror(errno),
                  errno == ENOENT ? " (create the folder first)" : "");
         return false;
     }
     if (faccessat(opened, ".", W_OK | X_OK, AT_EACCESS)) {
-        snprintf(reason, CLI_OUTPUT_FOLDER_REASON_MAX, "--output %s: not writable: %s", path,
+        snprintf(reason, CLI_OUTPUT_FOLDER_REASON_MAX, "%s %s: not writable: %s", what, path,
                  strerror(errno));
         close(opened);
         return false;

@@ -92,9 +92,10 @@ int cli_write_at(int file, const void *data, size_t bytes, uint64_t offset);
 
 #define CLI_OUTPUT_FOLDER_REASON_MAX 4352
 
-/* Opens a folder that this user may write to. False: reason, with the option --output and its value; nothing
- * is open. */
-bool cli_output_folder_open(const char *path, int *folder, char reason[CLI_OUTPUT_FOLDER_REASON_MAX]);
+/* Opens a folder that this user may write to. False: reason, with the path as what ("--output") names it;
+ * nothing is open. */
+bool cli_output_folder_open(const char *what, const char *path, int *folder,
+                            char reason[CLI_OUTPUT_FOLDER_REASON_MAX]);
 
 /* The process's umask. Before there are other threads. */
 mode_t cli_umask(void);

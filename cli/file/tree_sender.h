@@ -22,9 +22,11 @@ struct cli_tree_sending {
     bool follow;
     bool dry_run;
     bool json;
+    bool names_peer; /* one of several transfers of this process */
 };
 
-/* Does not close the connection. Prints what became of it; returns the exit status. */
+/* Operands with a reason are reported. Does not close the connection. Prints what became of it; returns the
+ * exit status. */
 int cli_tree_send(const struct cli_tree_sending *sending, struct lh_connection *connection);
 
 #endif

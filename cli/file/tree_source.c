@@ -63,6 +63,7 @@ static bool open_file(struct reading *r)
 {
     const int flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC;
     const char *path = r->entry->path;
+    char first;
     r->file = r->source->follow ? openat(r->operand->folder, path, flags)
                                 : cli_beneath_open(r->operand->folder, path, flags, 0);
     if (r->file < 0) {
@@ -73,6 +74,8 @@ static bool open_file(struct reading *r)
         r->reason = strerror(errno);
     else if (!S_ISREG(r->status.st_mode))
         r->reason = "was replaced while it was sent";
+    else if (!r->status.st_size && cli_read_at(r->file, &first, 1, 0) > 0)
+        r->reason = "has no known size (send a copy)"; /* as those of /proc and /sys */
     return !r->reason;
 }
 
@@ -283,17 +286,23 @@ bool cli_tree_source_send(struct cli_tree_source *source, const struct cli_tree_
                           const struct cli_tree_entry *entry)
 {
     struct reading r = {.source = source, .operand = operand, .entry = entry, .file = -1};
-    bool going = true;
+    bool going = true, sparse = false;
+    uint8_t digest[CLI_DIGEST_BYTES];
+    cli_tree_report_next(source->report, entry->path, entry->path_bytes);
     if (open_file(&r)) {
-        bool sparse = has_hole(&r);
+        sparse = has_hole(&r);
         going = !sparse && r.status.st_size <= (off_t)PACKED_BYTES ? send_packed(&r) : send_cut(&r, sparse);
     }
     if (r.file >= 0)
         close(r.file);
-    if (r.reason)
+    cli_digest_get(&source->digest, digest);
+    if (r.reason) {
         cli_tree_report_fault(source->report, operand->prefix, entry->path, entry->path_bytes, r.reason);
-    else if (going)
-        cli_tree_report_file(source->report, entry->path, entry->path_bytes, (uint64_t)r.status.st_size);
+        going = going && cli_tree_packer_fault(source->packer, entry->path, entry->path_bytes, r.reason);
+    } else if (going) {
+        cli_tree_report_file(source->report, entry->path, entry->path_bytes, (uint64_t)r.status.st_size,
+                             sparse ? NULL : digest);
+    }
     return going;
 }
 

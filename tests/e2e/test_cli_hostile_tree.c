@@ -26,7 +26,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/file/file_messages.h"
+#include "cli/file/file_blocks.h"
 
 #define PATIENCE (20 * LH_NS_PER_S)
 #define BYTES    65536u
@@ -106,7 +106,6 @@ static int stop_receiver(void **state)
 
 static uint8_t sent[BYTES], received[BYTES];
 static size_t used;
-static uint8_t begin_bytes[CLI_FILE_MESSAGE_MAX];
 
 static void add(struct cli_tree_record record)
 {
@@ -154,34 +153,29 @@ static void add_root(void)
 }
 
 /* What was sent last stays until the connection is left. */
-static struct lh_request *requests[2];
+static struct lh_request *request_sent;
 
 static struct lh_connection *connect_peer(void)
 {
     struct lh_connection *connection;
     struct lh_attr attr;
-    const struct cli_file_message tree = {.kind = CLI_FILE_TREE};
     lh_attr_init(&attr);
     int code = lh_connect(where, &attr, 3 * PATIENCE, &connection);
     if (code)
         fail_msg("connecting to %s: %s", where, lh_last_error());
-    size_t bytes = cli_file_encode(&tree, begin_bytes);
-    assert_int_equal(lh_send(connection, begin_bytes, bytes, NULL, &requests[0]), 0);
     return connection;
 }
 
 static void leave(struct lh_connection *connection)
 {
     lh_close(connection);
-    for (unsigned i = 0; i < 2; i++) {
-        lh_request_free(requests[i]);
-        requests[i] = NULL;
-    }
+    lh_request_free(request_sent);
+    request_sent = NULL;
 }
 
 static void send_all(struct lh_connection *connection)
 {
-    assert_int_equal(lh_send(connection, sent, used, NULL, &requests[1]), 0);
+    assert_int_equal(lh_send(connection, sent, used, NULL, &request_sent), 0);
 }
 
 /* The next message of the peer; 0: none came. */
@@ -194,6 +188,21 @@ static size_t hear(struct lh_connection *connection)
     int code = lh_wait(request, PATIENCE, &result);
     lh_request_free(request);
     return code || result.error ? 0 : (size_t)result.bytes;
+}
+
+/* Whether a record of that kind is in the message that was received. */
+static bool has(enum cli_tree_kind kind, size_t bytes)
+{
+    struct cli_tree_record record;
+    assert_int_not_equal(bytes, 0);
+    for (size_t at = 0; at < bytes;) {
+        int64_t length = cli_tree_decode(received + at, bytes - at, &record);
+        assert_true(length > 0);
+        if (record.kind == kind)
+            return true;
+        at += (size_t)length;
+    }
+    return false;
 }
 
 /* Sends the records of `sent`, and looks for the verdict: why it ended ("": to its end), and how many entries
@@ -321,7 +330,7 @@ static void records_out_of_order_end_it(void **state)
     expect_end("more after the end", "violated");
     used = 0;
     add_number(CLI_TREE_ROOT, CLI_TREE_VERSION + 1);
-    expect_end("another version", "version 1 of the tree protocol required");
+    expect_end("another version", "version 2 of the file protocol required");
     memset(sent, 0xA5, 1000);
     used = 1000;
     expect_end("noise", "violated");
@@ -366,29 +375,116 @@ static void leaving_in_a_file_leaves_nothing(void **state)
         if (i)
             add_data("he");
         send_all(connection);
-        lh_wait(requests[1], PATIENCE, NULL);
+        lh_wait(request_sent, PATIENCE, NULL);
         leave(connection);
     }
     right_streams_go_through(NULL); /* the receiver is done with us when it serves the next one */
     assert_int_equal(run("test -z \"$(ls -A in)\""), 0);
 }
 
-/* ---- at longhaul send -------------------------------------------------------------------------------- */
-
-/* Whether a record of that kind is in the message that was received. */
-static bool has(enum cli_tree_kind kind, size_t bytes)
+/* First messages of other programs, of an older release, and none. */
+static void no_beginning_is_refused(void **state)
 {
-    struct cli_tree_record record;
-    assert_int_not_equal(bytes, 0);
-    for (size_t at = 0; at < bytes;) {
-        int64_t length = cli_tree_decode(received + at, bytes - at, &record);
-        assert_true(length > 0);
-        if (record.kind == kind)
-            return true;
-        at += (size_t)length;
-    }
-    return false;
+    static const char old_offer[48] = "LHFILE\x01\x01";
+    (void)state;
+    memset(sent, 0xA5, sizeof sent);
+    used = sizeof sent;
+    expect_end("much noise", "violated the file protocol");
+    used = 0;
+    expect_end("an empty message", "violated the file protocol");
+    memcpy(sent, old_offer, sizeof old_offer);
+    used = sizeof old_offer;
+    expect_end("an offer of an older release", "version 2 of the file protocol required");
+    struct lh_connection *connection = connect_peer();
+    if (!has(CLI_TREE_VERDICT, hear(connection)))
+        fail_msg("silence: no verdict");
+    leave(connection);
+    used = 0;
+    add_number(CLI_TREE_GET, CLI_TREE_VERSION);
+    add_path(CLI_TREE_WANT, "f", "", 0);
+    expect_end("who asks a receiver", "nothing is served here");
 }
+
+static void names_with_a_dot_are_left_out(void **state)
+{
+    static const char *const names[] = {".bashrc", "...", "..a", ".ssh/config"};
+    char reason[CLI_TREE_TEXT_MAX + 1];
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        add_root();
+        add_file(names[i], "hello");
+        add_path(CLI_TREE_LISTED, names[i], "", 5);
+        add_path(CLI_TREE_FOLDER, names[i], "", 0);
+        add_path(CLI_TREE_LINK, names[i], "/etc", 0);
+        add_number(CLI_TREE_END, 0);
+        assert_int_equal(verdict_on_sent(reason), 4);
+        assert_int_equal(run("test -z \"$(ls -A in)\""), 0);
+    }
+    used = 0;
+    add((struct cli_tree_record){
+        .kind = CLI_TREE_ROOT, .number = CLI_TREE_VERSION, .path = ".config", .path_bytes = 7});
+    expect_end("a folder with a dot", "begins with a dot");
+}
+
+/* Permissions and times that no sender has, in a record that is right otherwise. */
+static void hostile_attributes_end_it(void **state)
+{
+    static const struct {
+        int64_t seconds;
+        uint32_t nanoseconds, mode;
+    } wrong[] = {
+        {0, 0, 0x80000000 | 04755},  {0, 0, 0x80000000 | 02755}, {0, 0, 0x80000000 | 01777}, {0, 0, 0644},
+        {0, 1000000000, 0x80000000}, {INT64_MAX, 0, 0x80000000}, {INT64_MIN, 0, 0x80000000}, {0, 0, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        add_root();
+        size_t at = used + 16; /* behind the header and the size */
+        add_file("f", "hello");
+        cli_put_u64(sent + at, (uint64_t)wrong[i].seconds);
+        cli_put_u32(sent + at + 8, wrong[i].nanoseconds);
+        cli_put_u32(sent + at + 12, wrong[i].mode);
+        expect_end("attributes", "violated the file protocol");
+    }
+}
+
+/* What a file has on disk is little, however much it promises. */
+static void a_promise_holds_little(void **state)
+{
+    (void)state;
+    struct lh_connection *connection = connect_peer();
+    add_root();
+    add_path(CLI_TREE_FILE, "f", "", (uint64_t)512 << 20);
+    add_data("hello");
+    send_all(connection);
+    assert_int_equal(
+        run("for i in $(seq 1000); do test -s in/.f.longhaul-partial && break; sleep 0.02; done;"
+            "test \"$(du -sk in | cut -f1)\" -lt 262144"),
+        0);
+    leave(connection);
+    right_streams_go_through(NULL);
+    assert_int_equal(run("test -z \"$(ls -A in)\""), 0);
+}
+
+/* More entries that cannot be sent than the end counts; a reason with control characters. */
+static void faults_of_the_sender_are_counted(void **state)
+{
+    char reason[CLI_TREE_TEXT_MAX + 1];
+    (void)state;
+    for (uint64_t counted = 0; counted < 3; counted++) {
+        add_root();
+        add((struct cli_tree_record){
+            .kind = CLI_TREE_FAULT, .path = "\033x", .path_bytes = 2, .rest = "\033[2J", .rest_bytes = 4});
+        add_number(CLI_TREE_END, counted);
+        assert_int_equal(verdict_on_sent(reason), 0);
+        assert_string_equal(reason, counted ? "" : "the sender violated the file protocol");
+    }
+    add_root();
+    add((struct cli_tree_record){.kind = CLI_TREE_VERDICT, .rest = "no", .rest_bytes = 2});
+    expect_end("a verdict of the sender's", "violated the file protocol");
+}
+
+/* ---- at longhaul send -------------------------------------------------------------------------------- */
 
 /* Starts longhaul send towards a listener of ours, and takes what it sends until it waits for a decision. */
 static struct lh_connection *take_sender(pid_t *sender, int *errors)
@@ -404,7 +500,6 @@ static struct lh_connection *take_sender(pid_t *sender, int *errors)
     *sender = start(arguments, STDERR_FILENO, errors);
     assert_int_equal(lh_accept(listener, PATIENCE, &connection), 0);
     lh_listener_close(listener);
-    assert_int_equal(hear(connection), CLI_FILE_HEADER);
     while (!has(CLI_TREE_LISTED, hear(connection)))
         continue;
     return connection;
@@ -434,7 +529,7 @@ static void expect_after_answers(int expected, const char *about)
     int errors;
     struct lh_connection *connection = take_sender(&sender, &errors);
     send_all(connection);
-    lh_wait(requests[1], PATIENCE, NULL);
+    lh_wait(request_sent, PATIENCE, NULL);
     if (expected == 3)
         leave(connection);
     expect_status(sender, errors, expected, about);
@@ -481,11 +576,11 @@ static void expect_after_verdict(uint64_t failed, int expected, const char *abou
     send_all(connection);
     while (!has(CLI_TREE_END, hear(connection)))
         continue;
-    lh_request_free(requests[1]);
+    lh_request_free(request_sent);
     used = 0;
     add_number(CLI_TREE_VERDICT, failed);
     send_all(connection);
-    lh_wait(requests[1], PATIENCE, NULL);
+    lh_wait(request_sent, PATIENCE, NULL);
     expect_status(sender, errors, expected, about);
     leave(connection);
 }
@@ -509,11 +604,21 @@ static void a_lost_receiver_is_3(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(right_streams_go_through),   cmocka_unit_test(paths_that_lead_out_end_it),
-        cmocka_unit_test(a_link_out_is_not_followed), cmocka_unit_test(records_out_of_order_end_it),
-        cmocka_unit_test(wrong_files_are_left_out),   cmocka_unit_test(leaving_in_a_file_leaves_nothing),
-        cmocka_unit_test(right_streams_go_through),   cmocka_unit_test(wrong_answers_end_the_sender),
-        cmocka_unit_test(a_lost_receiver_is_3),       cmocka_unit_test(a_verdict_counts_what_was_reported),
+        cmocka_unit_test(right_streams_go_through),
+        cmocka_unit_test(paths_that_lead_out_end_it),
+        cmocka_unit_test(no_beginning_is_refused),
+        cmocka_unit_test(names_with_a_dot_are_left_out),
+        cmocka_unit_test(hostile_attributes_end_it),
+        cmocka_unit_test(a_promise_holds_little),
+        cmocka_unit_test(faults_of_the_sender_are_counted),
+        cmocka_unit_test(a_link_out_is_not_followed),
+        cmocka_unit_test(records_out_of_order_end_it),
+        cmocka_unit_test(wrong_files_are_left_out),
+        cmocka_unit_test(leaving_in_a_file_leaves_nothing),
+        cmocka_unit_test(right_streams_go_through),
+        cmocka_unit_test(wrong_answers_end_the_sender),
+        cmocka_unit_test(a_lost_receiver_is_3),
+        cmocka_unit_test(a_verdict_counts_what_was_reported),
     };
     return cmocka_run_group_tests(tests, start_receiver, stop_receiver);
 }

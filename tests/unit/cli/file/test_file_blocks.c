@@ -1,6 +1,6 @@
 /*
- * test_file_blocks.c - permissions and times of an offer: what goes through the codec comes out, what
- * no sender announces is refused.
+ * test_file_blocks.c - permissions and times: what goes through the codec comes out, what no sender announces
+ * is refused; timeouts.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -79,6 +79,19 @@ static void hostile_ones_are_refused(void **state)
     assert_int_equal(decoded(INT64_MAX, 0, KNOWN), -LH_EPROTOCOL);
 }
 
+/* Also that of a file with holes of the largest size there is. */
+static void the_time_for_a_disk_grows_with_the_bytes(void **state)
+{
+    lh_time before = cli_disk_timeout(0);
+    (void)state;
+    for (unsigned bit = 20; bit < 64; bit++) {
+        lh_time after = cli_disk_timeout((uint64_t)1 << bit);
+        assert_true(after >= before && after <= INT64_MAX);
+        before = after;
+    }
+    assert_true(cli_disk_timeout(UINT64_MAX) >= before);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -86,6 +99,7 @@ int main(void)
         cmocka_unit_test(only_permissions_and_times_of_today_leave),
         cmocka_unit_test(older_senders_announce_nothing),
         cmocka_unit_test(hostile_ones_are_refused),
+        cmocka_unit_test(the_time_for_a_disk_grows_with_the_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

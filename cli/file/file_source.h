@@ -1,23 +1,16 @@
 /*
- * file_transfer.h - both ends of a file transfer: the source and its sender, the receiver, and the command
- * recv.
+ * file_source.h - one regular file that is read for others: opened, read in blocks, and watched for changes.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#ifndef LH_CLI_FILE_FILE_TRANSFER_H
-#define LH_CLI_FILE_FILE_TRANSFER_H
+#ifndef LH_CLI_FILE_FILE_SOURCE_H
+#define LH_CLI_FILE_FILE_SOURCE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 #include <time.h>
-
-#include <longhaul/connection.h>
-
-/* ---- source ---------------------------------------------------------------------------------------- */
-
-/* The file that is to be sent: opened, read in blocks, and watched for changes. */
 
 #define CLI_SOURCE_REASON_MAX 160
 
@@ -40,23 +33,5 @@ bool cli_source_read(struct cli_source *source, uint64_t offset, void *data, siz
 /* Whether it still is the file that was opened: neither its size nor its time of writing changed. (One that
  * was deleted meanwhile is: it stays whole for who has it open.) */
 bool cli_source_unchanged(struct cli_source *source);
-
-/* ---- send ------------------------------------------------------------------------------------------ */
-
-/* Longhaul send. */
-
-/* The command, with its own argc and argv; returns the exit status. */
-int cli_send(int argc, char **argv);
-
-/* ---- file receiver --------------------------------------------------------------------------------- */
-
-/* Takes one file over a connection, up to its final name on disk. */
-
-/* ---- recv ------------------------------------------------------------------------------------------ */
-
-/* Longhaul recv. */
-
-/* The command, with its own argc and argv; returns the exit status. */
-int cli_recv(int argc, char **argv);
 
 #endif

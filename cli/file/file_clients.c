@@ -156,3 +156,129 @@ int cli_send(int argc, char **argv)
                                   "the receiver chooses: longhaul recv --output", &options.to);
     return status == CLI_PROCEED ? send_paths(&operands, &options) : status;
 }
+
+/* ---- get ------------------------------------------------------------------------------------------- */
+
+/* Longhaul get HOST[:PORT]:PATH... [DIR] */
+
+struct get_options {
+    bool dry_run;
+    struct cli_tree_options to;
+    struct cli_connection connection;
+    unsigned count;
+    struct cli_remote *from; /* count of them, of one server */
+    const char **paths;      /* theirs */
+    const char **names;      /* that they have here */
+};
+
+/* As scp takes it: a slash, or nothing, before the first colon; or a dot at the start. */
+static bool is_local(const char *text)
+{
+    return strchr("/.", *text) || strcspn(text, "/") < strcspn(text, ":") || !strchr(text, ':');
+}
+
+static int parse_source(const char *text, const struct cli_remote *first, struct cli_remote *source)
+{
+    if (is_local(text))
+        return cli_misused("%s: not HOST:PATH (example: site-b:photos)", text);
+    int status =
+        cli_remote_parse(text, "paths are below the server's folder: longhaul serve --read", source);
+    if (status != CLI_PROCEED)
+        return status;
+    if (!source->has_path)
+        return cli_misused("%s: missing PATH (all that is served: %s:.)", text, text);
+    if (strcmp(source->address.where, first->address.where) != 0)
+        return cli_misused("%s: another server than %s (one of them in each command)", text,
+                           first->address.where);
+    return CLI_PROCEED;
+}
+
+/* The name of each here; where all that is served is asked for, any may come. */
+static int take_names(struct get_options *options)
+{
+    options->to.names = options->names;
+    options->to.names_count = options->count;
+    for (unsigned i = 0; i < options->count; i++) {
+        const char *path = options->from[i].path, *slash = strrchr(path, '/');
+        options->paths[i] = path;
+        options->names[i] = slash ? slash + 1 : path;
+        if (!*path)
+            options->to.names = NULL;
+        for (unsigned j = 0; j < i; j++)
+            if (!strcmp(options->names[i], options->names[j]))
+                return cli_misused("%s: %s has the same name (get one of them into a DIR of its own)", path,
+                                   options->paths[j]);
+    }
+    return CLI_PROCEED;
+}
+
+static int get_into(const char *folder, struct get_options *options)
+{
+    char reason[CLI_OUTPUT_FOLDER_REASON_MAX];
+    struct lh_connection *connection;
+    options->to.umask = cli_umask(); /* before the library has threads */
+    if (!cli_output_folder_open("DIR", folder, &options->to.folder, reason))
+        return cli_failed("%s", reason);
+    int status = connect_to(&options->from[0].address, &options->connection, &connection);
+    if (status == CLI_PROCEED)
+        status = disconnect(connection, cli_tree_get(&options->to, connection, options->paths,
+                                                     options->count, options->dry_run));
+    close(options->to.folder);
+    return status;
+}
+
+static int get_operands(const struct cli_operands *operands, struct get_options *options)
+{
+    const char *last = operands->text[operands->count - 1];
+    bool has_folder = operands->count > 1 && is_local(last);
+    int status = CLI_PROCEED;
+    options->count = operands->count - has_folder;
+    options->from = calloc(options->count, sizeof *options->from);
+    options->paths = calloc(options->count, sizeof *options->paths);
+    options->names = calloc(options->count, sizeof *options->names);
+    if (!options->from || !options->paths || !options->names)
+        status = cli_failed("no memory");
+    for (unsigned i = 0; i < options->count && status == CLI_PROCEED; i++)
+        status = parse_source(operands->text[i], &options->from[0], &options->from[i]);
+    if (status == CLI_PROCEED)
+        status = take_names(options);
+    if (status == CLI_PROCEED)
+        status = get_into(has_folder ? last : ".", options);
+    free(options->from);
+    free(options->paths);
+    free(options->names);
+    return status;
+}
+
+int cli_get(int argc, char **argv)
+{
+    struct get_options options = {.to = {.folder = -1, .pipe = -1}};
+    struct cli_operands operands;
+    const struct cli_option own[] = {
+        {"force", NULL, "replace existing files", &options.to.force, .kind = CLI_FLAG},
+        {"dotfiles", NULL, "with PATH '.': take names that begin with a dot, such as .profile",
+         &options.to.dotfiles, .kind = CLI_FLAG},
+        {"dry-run", NULL, "print the files that would come; nothing is written", &options.dry_run,
+         .kind = CLI_FLAG},
+        {"json", NULL, "print a JSON object for each event, one a line", &options.to.json,
+         .kind = CLI_FLAG},
+        {.name = NULL},
+    };
+    const struct cli_usage usage = {
+        .command = "get",
+        .operands = "HOST[:PORT]:PATH... [DIR]",
+        .about =
+            "Gets files and folders below the folder of 'longhaul serve --read' on HOST (port 47910)\n"
+            "into DIR (.). Each file appears once it is complete and verified by its digest. The same\n"
+            "command continues an interrupted transfer. PATH .: all that is served.",
+        .groups = {own, options.connection.options},
+        .operands_min = 1,
+        .operands_max = CLI_OPERANDS_MAX,
+        .operands_taken = "at least one HOST:PATH",
+    };
+    cli_connection_options(&options.connection, CLI_RECEIVES | CLI_CONNECTS);
+    int status = cli_options_parse(&usage, argc, argv, &operands);
+    if (status == CLI_PROCEED)
+        status = cli_file_check(&options.connection);
+    return status == CLI_PROCEED ? get_operands(&operands, &options) : status;
+}

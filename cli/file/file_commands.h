@@ -7,10 +7,18 @@
 #ifndef LH_CLI_FILE_FILE_COMMANDS_H
 #define LH_CLI_FILE_FILE_COMMANDS_H
 
+#include "cli/options/option_values.h"
+
+/* Options of a connection that receives files, after parsing: CLI_PROCEED, or CLI_EXIT_USAGE. */
+int cli_file_check(struct cli_connection *options);
+
 /* Each with its own argc and argv; they return the exit status. */
 
-/* Longhaul send, recv. */
+/* Longhaul send, get. */
 int cli_send(int argc, char **argv);
+int cli_get(int argc, char **argv);
+/* Longhaul recv, serve. */
 int cli_recv(int argc, char **argv);
+int cli_serve(int argc, char **argv);
 
 #endif

@@ -2,6 +2,7 @@
 #include "cli/file/file_commands.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,7 +24,9 @@
 #include "cli/file/file_names.h"
 #include "cli/file/tree_receiver.h"
 #include "cli/file/tree_records.h"
+#include "cli/file/tree_sender.h"
 #include "cli/file/tree_store.h"
+#include "cli/file/tree_walk.h"
 #include "cli/options/cli_options.h"
 #include "cli/options/option_values.h"
 #include "cli/options/peer_address.h"
@@ -33,6 +37,7 @@
 /* What clients may do here. */
 struct service {
     struct cli_tree_options to; /* what they send; folder and pipe -1: nothing */
+    int from;                   /* what they may get, an open folder; -1: nothing */
 };
 
 /* Of a client that has made no valid beginning, which is no transfer. */
@@ -76,8 +81,14 @@ static void send_refusal(struct lh_connection *connection, const char *reason)
     lh_request_free(request);
 }
 
-/* text: the reason, where code has none. */
-static int refuse_stranger(struct lh_connection *connection, int code, const char *text)
+static int refuse(struct lh_connection *connection, const char *reason)
+{
+    cli_note("%s: %s", lh_peer_name(connection), reason);
+    send_refusal(connection, reason);
+    return STRANGER;
+}
+
+static int refuse_stranger(struct lh_connection *connection, int code)
 {
     char reason[CLI_TREE_TEXT_MAX + 1];
     if (cli_stopped())
@@ -86,13 +97,65 @@ static int refuse_stranger(struct lh_connection *connection, int code, const cha
         snprintf(reason, sizeof reason, "version %d of the file protocol required", CLI_TREE_VERSION);
     else
         snprintf(reason, sizeof reason, "%.200s",
-                 text                    ? text
-                 : code == -LH_ETIMEDOUT ? "no file offered"
-                                         : cli_file_strerror(connection, code, "sender"));
+                 code == -LH_ETIMEDOUT ? "no file offered" : cli_file_strerror(connection, code, "sender"));
     bool blocked = lh_connection_error(connection) == -LH_EPATH;
     cli_note("%s: %s%s", lh_peer_name(connection), blocked ? "" : "not a valid sender: ", reason);
     send_refusal(connection, reason);
     return STRANGER;
+}
+
+/* The paths of a message of GET, opened. 0; -LH_EPROTOCOL; -LH_ERANGE: too many. */
+static int open_wanted(const struct service *service, const struct opening *opening,
+                       struct cli_tree_operand *operands, unsigned *count)
+{
+    struct cli_tree_record record;
+    int64_t used = cli_tree_decode(opening->bytes, opening->count, &record);
+    for (size_t at = (size_t)used; at < opening->count; at += (size_t)used) { /* each WANT */
+        used = cli_tree_decode(opening->bytes + at, opening->count - at, &record);
+        if (used < 0 || record.kind != CLI_TREE_WANT)
+            return -LH_EPROTOCOL;
+        if (*count == CLI_OPERANDS_MAX)
+            return -LH_ERANGE;
+        cli_tree_operand_beneath(&operands[(*count)++], service->from, record.path, record.path_bytes);
+    }
+    return *count ? 0 : -LH_EPROTOCOL;
+}
+
+static int send_wanted(const struct service *service, struct lh_connection *connection,
+                       const struct opening *opening)
+{
+    unsigned count = 0;
+    struct cli_tree_operand *operands = calloc(CLI_OPERANDS_MAX, sizeof *operands);
+    if (!operands)
+        return cli_failed("no memory");
+    int code = open_wanted(service, opening, operands, &count);
+    const struct cli_tree_sending sending = {
+        .operands = operands,
+        .count = count,
+        .folder = "",
+        .dry_run = opening->record.flags & CLI_TREE_DRY_RUN,
+        .json = service->to.json,
+        .names_peer = service->to.names_peer,
+    };
+    int status = code == -LH_ERANGE ? refuse(connection, "more than 256 paths")
+                 : code             ? refuse_stranger(connection, code)
+                                    : cli_tree_send(&sending, connection);
+    while (count)
+        cli_tree_operand_close(&operands[--count]);
+    free(operands);
+    return status;
+}
+
+static int obey(const struct service *service, struct lh_connection *connection,
+                const struct opening *opening)
+{
+    bool gets = opening->record.kind == CLI_TREE_GET;
+    if (gets && service->from < 0)
+        return refuse(connection, "nothing is served here (longhaul serve --read DIR)");
+    if (!gets && service->to.folder < 0 && service->to.pipe < 0)
+        return refuse(connection, "nothing is taken here (longhaul serve --write DIR)");
+    return gets ? send_wanted(service, connection, opening)
+                : cli_tree_receive(&service->to, connection, opening->bytes, opening->count);
 }
 
 /* A transfer from its first message on. The exit status, or STRANGER. Does not close the connection. */
@@ -101,13 +164,8 @@ static int serve_client(const struct service *service, struct lh_connection *con
     struct opening opening = {.bytes = malloc(CLI_TREE_MESSAGE_MAX)};
     if (!opening.bytes)
         return cli_failed("no memory");
-    int status, code = await_opening(connection, &opening);
-    if (code)
-        status = refuse_stranger(connection, code, NULL);
-    else if (opening.record.kind == CLI_TREE_GET)
-        status = refuse_stranger(connection, 0, "nothing is served here (longhaul serve --read DIR)");
-    else
-        status = cli_tree_receive(&service->to, connection, opening.bytes, opening.count);
+    int code = await_opening(connection, &opening);
+    int status = code ? refuse_stranger(connection, code) : obey(service, connection, &opening);
     free(opening.bytes);
     return status;
 }
@@ -198,6 +256,17 @@ static int cli_jobs_serve(struct lh_listener *listener, const struct service *se
 /* Longhaul recv --output DIR [--listen ADDR:PORT] */
 
 #define JOBS_DEFAULT 8u
+
+int cli_file_check(struct cli_connection *options)
+{
+    const char *reliability = options->attr.reliability;
+    if (!cli_has_deadline(reliability))
+        return cli_connection_secure(options);
+    return cli_misused(
+        "--reliability %s: a file needs every byte (use a scheme without a deadline, such as "
+        "ec:mds)",
+        reliability);
+}
 
 /* Receives one file. Invalid senders do not count: a stranger that finds the port must not be able to take
  * the receiver away from its sender. */
@@ -302,7 +371,7 @@ int cli_recv(int argc, char **argv)
     const char *output = NULL, *listen_on = ":47910";
     bool keep = false;
     uint32_t jobs = 0;
-    struct service service = {.to = {.folder = -1, .pipe = -1}};
+    struct service service = {.to = {.folder = -1, .pipe = -1}, .from = -1};
     struct cli_connection options;
     struct cli_address address;
     struct cli_operands operands;
@@ -333,21 +402,107 @@ int cli_recv(int argc, char **argv)
     cli_connection_options(&options, CLI_RECEIVES);
     int status = cli_options_parse(&usage, argc, argv, &operands);
     if (status == CLI_PROCEED)
-        status = cli_connection_secure(&options);
+        status = cli_file_check(&options);
     if (status == CLI_PROCEED)
         status = cli_address_parse("--listen", listen_on, CLI_PORT_FILES, true, &address);
     if (status == CLI_PROCEED && jobs && !keep)
         status = cli_misused("--jobs %u: one file is received (add --keep)", jobs);
     if (status == CLI_PROCEED && keep && output && !strcmp(output, "-"))
         status = cli_misused("--output -: standard output takes one transfer (omit --keep)");
-    if (status == CLI_PROCEED && cli_has_deadline(options.attr.reliability))
-        status = cli_misused(
-            "--reliability %s: a file needs every byte (use a scheme without a deadline, such as "
-            "ec:mds)",
-            options.attr.reliability);
     if (status != CLI_PROCEED)
         return status;
     if (keep && !jobs)
         jobs = JOBS_DEFAULT;
+    service.to.names_peer = keep && service.to.json;
     return receive_files(output, &address, &options.attr, &service, jobs);
+}
+
+/* ---- serve ----------------------------------------------------------------------------------------- */
+
+/* Longhaul serve --read DIR --write DIR */
+
+/* Folders that clients have open: each may name 256, and lead into 512 more. */
+#define FILES_WANTED 65536u
+
+/* Where the system lets it. */
+static void raise_file_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= FILES_WANTED)
+        return;
+    limit.rlim_cur = limit.rlim_max < FILES_WANTED ? limit.rlim_max : FILES_WANTED;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static int open_folders(struct service *service, const char *from, const char *to)
+{
+    char reason[CLI_OUTPUT_FOLDER_REASON_MAX];
+    if (from) {
+        service->from = open(from, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (service->from < 0)
+            return cli_failed("--read %s: %s", from, strerror(errno));
+    }
+    if (to && !cli_output_folder_open("--write", to, &service->to.folder, reason))
+        return cli_failed("%s", reason);
+    return CLI_PROCEED;
+}
+
+static int serve(const char *from, const char *to, const struct cli_address *address, struct lh_attr *attr,
+                 struct service *service, uint32_t jobs)
+{
+    service->to.umask = cli_umask(); /* before the library has threads */
+    service->to.names_peer = true;
+    raise_file_limit();
+    int status = open_folders(service, from, to);
+    if (status == CLI_PROCEED)
+        status = share_engine(address, attr);
+    if (status == CLI_PROCEED)
+        status = listen_and_serve(address, attr, service, jobs, false);
+    lh_engine_destroy(attr->engine);
+    if (service->from >= 0)
+        close(service->from);
+    if (service->to.folder >= 0)
+        close(service->to.folder);
+    return status;
+}
+
+int cli_serve(int argc, char **argv)
+{
+    const char *from = NULL, *to = NULL, *listen_on = ":47910";
+    uint32_t jobs = JOBS_DEFAULT;
+    struct service service = {.to = {.folder = -1, .pipe = -1}, .from = -1};
+    struct cli_connection options;
+    struct cli_address address;
+    struct cli_operands operands;
+    const struct cli_option own[] = {
+        {"read", "DIR", "folder that 'longhaul get' reads (none)", &from, .kind = CLI_TEXT},
+        {"write", "DIR", "folder that 'longhaul send' writes to (none)", &to, .kind = CLI_TEXT},
+        {"listen", "[ADDR]:PORT", "listening address; port 0 picks a free one (:47910)", &listen_on,
+         .kind = CLI_TEXT},
+        {"jobs", "N", "transfers at once; further clients wait (8)", &jobs, .kind = CLI_COUNT, .min = 1,
+         .max = CLI_JOBS_MAX},
+        {"force", NULL, "replace existing files", &service.to.force, .kind = CLI_FLAG},
+        {"dotfiles", NULL, "take names that begin with a dot, such as .profile", &service.to.dotfiles,
+         .kind = CLI_FLAG},
+        {"json", NULL, "print a JSON object for each event, one a line", &service.to.json,
+         .kind = CLI_FLAG},
+        {.name = NULL},
+    };
+    const struct cli_usage usage = {
+        .command = "serve",
+        .operands = "[--read DIR] [--write DIR] [--listen [ADDR]:PORT]",
+        .about = "Serves files until a signal: 'longhaul get' reads those below one folder, 'longhaul "
+                 "send'\nwrites below the other. Nothing outside the folders is read or written.",
+        .groups = {own, options.options},
+        .operands_max = 0,
+    };
+    cli_connection_options(&options, CLI_RECEIVES);
+    int status = cli_options_parse(&usage, argc, argv, &operands);
+    if (status == CLI_PROCEED)
+        status = cli_file_check(&options);
+    if (status == CLI_PROCEED)
+        status = cli_address_parse("--listen", listen_on, CLI_PORT_FILES, true, &address);
+    if (status == CLI_PROCEED && !from && !to)
+        status = cli_misused("nothing to serve (add --read DIR, --write DIR or both)");
+    return status == CLI_PROCEED ? serve(from, to, &address, &options.attr, &service, jobs) : status;
 }

@@ -168,7 +168,10 @@ static bool on_listed(struct receiver *r, const struct cli_tree_record *record)
         cli_tree_report_skip(&r->report, record->path, record->path_bytes);
     } else {
         cli_tree_report_expect(&r->report, record->size_bytes);
-        r->report.files += r->store.dry_run;
+        if (r->store.dry_run && r->asked)
+            cli_tree_report_file(&r->report, record->path, record->path_bytes, record->size_bytes, NULL);
+        else
+            r->report.files += r->store.dry_run;
         r->report.bytes += r->store.dry_run ? record->size_bytes : 0;
     }
     /* Reading an unfinished file takes time, in which the sender waits: what is decided goes out. */

@@ -99,7 +99,7 @@ void cli_tree_report_file(struct cli_tree_report *report, const char *path, size
         if (digest)
             cli_json_text(&json, "xxh3_128", cli_digest_text(digest, text));
         json_close(&json);
-    } else if (report->dry_run) {
+    } else if (report->dry_run && !report->names_peer) {
         printf("%s\n", cli_tree_path_shown(path, path_bytes, shown, sizeof shown));
     }
     cli_output_unlock();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli/file/tree_walk.h"
 
+#include <arpa/inet.h>
 #include <assert.h>
 #include <dirent.h>
 #include <errno.h>
@@ -27,15 +28,26 @@
 
 /* ---- remote paths ---------------------------------------------------------------------------------- */
 
-/* Where HOST ends in "HOST…", "[IPv6]…" or an IPv6 address, which has two colons and no other letters. */
+/* As far as its letters go: "::" stands in no port and no path that begins behind one. */
+static bool is_ipv6(const char *text, size_t bytes)
+{
+    char address[INET6_ADDRSTRLEN];
+    struct in6_addr unused;
+    if (memmem(text, bytes, "::", 2))
+        return true;
+    snprintf(address, sizeof address, "%.*s", (int)(bytes < sizeof address ? bytes : 0), text);
+    return inet_pton(AF_INET6, address, &unused) == 1;
+}
+
+/* Where HOST ends in "HOST…", "[IPv6]…" or an IPv6 address. */
 static size_t host_bytes(const char *text)
 {
     const char *bracket = *text == '[' ? strchr(text, ']') : NULL;
     size_t colon = strcspn(text, ":"), digits = strspn(text, "0123456789abcdefABCDEF:.");
     if (*text == '[')
         return bracket ? (size_t)(bracket - text) + 1 : strlen(text);
-    bool several = digits > colon && memchr(text + colon + 1, ':', digits - colon - 1);
-    return several && (!text[digits] || text[digits] == '%') ? strlen(text) : colon;
+    bool whole = digits > colon && (!text[digits] || text[digits] == '%');
+    return whole && is_ipv6(text, digits) ? strlen(text) : colon;
 }
 
 /* Drops "." and further slashes. */

@@ -31,6 +31,8 @@ static void remote_paths_are_divided(void **state)
         {"host:a:b", "host:47910", "a:b"},
         {"host:.", "host:47910", ""},
         {"10.0.0.1:7:x", "10.0.0.1:7", "x"},
+        {"10.0.0.1:7:a", "10.0.0.1:7", "a"},
+        {"10.0.0.1:7:.", "10.0.0.1:7", ""},
         {"::1", "[::1]:47910", ""},
         {"[::1]", "[::1]:47910", ""},
         {"[::1]:7", "[::1]:7", ""},
@@ -47,7 +49,8 @@ static void remote_paths_are_divided(void **state)
         assert_int_equal(cli_remote_parse(right[i].text, "", &remote), CLI_PROCEED);
         assert_string_equal(remote.address.where, right[i].where);
         assert_string_equal(remote.path, right[i].folder);
-        assert_int_equal(remote.has_path, *right[i].folder || !strcmp(right[i].text, "host:."));
+        assert_int_equal(remote.has_path,
+                         *right[i].folder || right[i].text[strlen(right[i].text) - 1] == '.');
     }
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         if (cli_remote_parse(wrong[i], "", &remote) != CLI_EXIT_USAGE)

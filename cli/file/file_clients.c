@@ -14,6 +14,7 @@
 #include "cli/file/file_names.h"
 #include "cli/file/tree_receiver.h"
 #include "cli/file/tree_records.h"
+#include "cli/file/tree_rules.h"
 #include "cli/file/tree_sender.h"
 #include "cli/file/tree_store.h"
 #include "cli/file/tree_walk.h"
@@ -49,6 +50,8 @@ static int disconnect(struct lh_connection *connection, int status)
 
 struct send_options {
     bool follow, dry_run, json;
+    struct cli_texts includes, excludes;
+    struct cli_tree_rules rules; /* of both */
     struct cli_connection connection;
     struct cli_remote to;
 };
@@ -74,6 +77,7 @@ static int send_operands(const struct cli_tree_operand *operands, unsigned count
         .count = count,
         .folder = options->to.path,
         .follow = options->follow,
+        .rules = &options->rules,
         .dry_run = options->dry_run,
         .json = options->json,
     };
@@ -130,6 +134,10 @@ int cli_send(int argc, char **argv)
     const struct cli_option own[] = {
         {"follow", NULL, "send what symbolic links lead to, not the links", &options.follow,
          .kind = CLI_FLAG},
+        {"exclude", "PATTERN", "leave out what matches, unless an --include before it does",
+         &options.excludes, .kind = CLI_TEXTS},
+        {"include", "PATTERN", "send what matches, unless an --exclude before it does", &options.includes,
+         .kind = CLI_TEXTS},
         {"dry-run", NULL, "print the files that would be sent; nothing is written", &options.dry_run,
          .kind = CLI_FLAG},
         {"json", NULL, "print a JSON object for each event, one a line", &options.json, .kind = CLI_FLAG},
@@ -151,6 +159,8 @@ int cli_send(int argc, char **argv)
     int status = cli_options_parse(&usage, argc, argv, &operands);
     if (status == CLI_PROCEED)
         status = cli_connection_secure(&options.connection);
+    if (status == CLI_PROCEED)
+        status = cli_tree_rules_read(&options.includes, &options.excludes, argc, argv, &options.rules);
     if (status == CLI_PROCEED)
         status = cli_remote_parse(operands.text[operands.count - 1],
                                   "the receiver chooses: longhaul recv --output", &options.to);

@@ -174,6 +174,7 @@ static void *run_walk(void *argument)
     const struct cli_tree_walk walk = {.operands = s->sending->operands,
                                        .count = s->sending->count,
                                        .follow = s->sending->follow,
+                                       .rules = s->sending->rules,
                                        .list = &s->list,
                                        .packer = &s->walk_packer,
                                        .report = &s->report};

@@ -13,6 +13,7 @@
 
 #include <longhaul/connection.h>
 
+#include "cli/file/tree_rules.h"
 #include "cli/file/tree_walk.h"
 
 struct cli_tree_sending {
@@ -20,6 +21,7 @@ struct cli_tree_sending {
     unsigned count;     /* 0: standard input */
     const char *folder; /* below the receiver's; of a pipe: its name there; or "" */
     bool follow;
+    const struct cli_tree_rules *rules; /* what is left out; NULL: nothing */
     bool dry_run;
     bool json;
     bool names_peer; /* one of several transfers of this process */

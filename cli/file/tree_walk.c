@@ -23,6 +23,7 @@
 #include "cli/file/tree_message.h"
 #include "cli/file/tree_records.h"
 #include "cli/file/tree_report.h"
+#include "cli/file/tree_rules.h"
 #include "cli/options/peer_address.h"
 #include "cli/terminal/terminal.h"
 
@@ -399,10 +400,14 @@ static const char *kind_of(mode_t mode)
 static bool visit(struct walker *w, int folder, const char *name)
 {
     struct stat status;
+    int error = fstatat(folder, name, &status, w->walk->follow ? 0 : AT_SYMLINK_NOFOLLOW) ? errno : 0;
+    w->path[w->path_bytes] = 0;
+    if (cli_tree_rules_exclude(w->walk->rules, w->path, !error && S_ISDIR(status.st_mode)))
+        return true;
     if (cli_file_name_reserved(name, strlen(name)))
         return fault(w, "the name is reserved for unfinished files");
-    if (fstatat(folder, name, &status, w->walk->follow ? 0 : AT_SYMLINK_NOFOLLOW))
-        return fault(w, strerror(errno));
+    if (error)
+        return fault(w, strerror(error));
     if (S_ISREG(status.st_mode))
         return add_file(w, &status);
     if (S_ISDIR(status.st_mode))

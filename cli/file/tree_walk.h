@@ -14,6 +14,7 @@
 #include "cli/file/tree_message.h"
 #include "cli/file/tree_records.h"
 #include "cli/file/tree_report.h"
+#include "cli/file/tree_rules.h"
 #include "cli/options/peer_address.h"
 
 #define CLI_TREE_OPERAND_REASON_MAX 128
@@ -51,7 +52,8 @@ void cli_tree_operand_close(struct cli_tree_operand *operand);
 struct cli_tree_walk {
     const struct cli_tree_operand *operands;
     unsigned count;
-    bool follow; /* sends what symbolic links lead to */
+    bool follow;                        /* sends what symbolic links lead to */
+    const struct cli_tree_rules *rules; /* what is left out; NULL: nothing */
     struct cli_tree_list *list;
     struct cli_tree_packer *packer; /* of the walker alone */
     struct cli_tree_report *report;

@@ -362,7 +362,7 @@ static const char *predicate_of(int code)
 
 const char *cli_file_strerror(struct lh_connection *connection, int code, const char *other)
 {
-    static char text[96];
+    static _Thread_local char text[96];
     const char *what = predicate_of(code);
     if (!what)
         return cli_connection_strerror(connection, code);

@@ -187,8 +187,8 @@ static inline lh_time cli_prompt_timeout(lh_time rtt_ns)
     return CLI_PROMPT_TIMEOUT_NS + CLI_PROMPT_ROUND_TRIPS * rtt_ns;
 }
 
-/* A code of a call or a wait on the connection in words; other: what the peer is. Valid until the next
- * call. */
+/* A code of a call or a wait on the connection in words; other: what the peer is. Valid until the
+ * thread's next call. */
 const char *cli_file_strerror(struct lh_connection *connection, int code, const char *other);
 
 /* ---- little endian --------------------------------------------------------------------------------- */

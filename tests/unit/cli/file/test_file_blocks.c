@@ -1,11 +1,12 @@
 /*
  * test_file_blocks.c - permissions and times: what goes through the codec comes out, what no sender announces
- * is refused; timeouts.
+ * is refused; timeouts; words.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "cli/file/file_blocks.c"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -92,6 +93,23 @@ static void the_time_for_a_disk_grows_with_the_bytes(void **state)
     assert_true(cli_disk_timeout(UINT64_MAX) >= before);
 }
 
+static void *name_receiver(void *unused)
+{
+    assert_string_equal(cli_file_strerror(NULL, -LH_ECLOSED, "receiver"), "the receiver closed the connection");
+    return unused;
+}
+
+/* Several transfers of a server fail at once. */
+static void each_thread_has_its_own_reason(void **state)
+{
+    const char *text = cli_file_strerror(NULL, -LH_ETIMEDOUT, "sender");
+    pthread_t other;
+    (void)state;
+    assert_int_equal(pthread_create(&other, NULL, name_receiver, NULL), 0);
+    assert_int_equal(pthread_join(other, NULL), 0);
+    assert_string_equal(text, "the sender is stalled");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -100,6 +118,7 @@ int main(void)
         cmocka_unit_test(older_senders_announce_nothing),
         cmocka_unit_test(hostile_ones_are_refused),
         cmocka_unit_test(the_time_for_a_disk_grows_with_the_bytes),
+        cmocka_unit_test(each_thread_has_its_own_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -186,6 +186,22 @@ void cli_tree_report_spared(struct cli_tree_report *report, uint64_t bytes)
     cli_output_unlock();
 }
 
+void cli_tree_report_compared(struct cli_tree_report *report, uint64_t bytes)
+{
+    cli_output_lock();
+    report->compared_bytes += bytes;
+    cli_output_unlock();
+}
+
+uint64_t cli_tree_report_work(struct cli_tree_report *report)
+{
+    cli_output_lock();
+    uint64_t entries = report->files + report->skipped + report->folders + report->links;
+    uint64_t bytes = report->bytes + report->compared_bytes + entries * CLI_PACE_ENTRY_BYTES;
+    cli_output_unlock();
+    return bytes;
+}
+
 void cli_tree_report_progress(struct cli_tree_report *report)
 {
     struct cli_json json;
@@ -241,12 +257,16 @@ static void print_file(const struct cli_tree_report *report, lh_time elapsed_ns,
 }
 
 static void print_files(const struct cli_tree_report *report, lh_time elapsed_ns,
-                        const struct lh_stats *stats)
+                        const struct lh_stats *stats, bool whole)
 {
     char size[LH_FORMAT_MAX], elapsed[LH_FORMAT_MAX], rate[LH_FORMAT_MAX];
     double seconds = cli_seconds(elapsed_ns);
-    printf("%s%s %" PRIu64 " file%s", report->dry_run ? "dry run: would be " : "", report->done,
-           report->files, cli_plural((double)report->files));
+    /* The receiver has confirmed nothing. */
+    const char *before = report->dry_run             ? "dry run: would be "
+                         : whole || report->receives ? ""
+                                                     : "not confirmed: ";
+    printf("%s%s %" PRIu64 " file%s", before, report->done, report->files,
+           cli_plural((double)report->files));
     print_count(", ", report->folders, "folder");
     print_count(", ", report->links, "link");
     if (report->skipped)
@@ -289,7 +309,7 @@ static void print_summary(const struct cli_tree_report *report, lh_time elapsed_
     if (whole && is_one_file(report))
         print_file(report, elapsed_ns, &stats);
     else
-        print_files(report, elapsed_ns, &stats);
+        print_files(report, elapsed_ns, &stats, whole);
     if (!report->bytes || !whole || report->dry_run)
         return;
     if (report->receives)

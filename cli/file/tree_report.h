@@ -30,11 +30,12 @@ struct cli_tree_report {
     bool receives;
     bool dry_run;
     uint64_t files, skipped, folders, links, failed;
-    uint64_t total_bytes;   /* of the files that are to be sent, as far as it is known */
-    uint64_t bytes;         /* of those, sent or written */
-    uint64_t spared_bytes;  /* of those, holes and what was there before */
-    uint64_t refused;       /* of the failed: at the receiver, as it has reported */
-    uint64_t sender_failed; /* entries that failed at the sender: only their number is known here */
+    uint64_t total_bytes;    /* of the files that are to be sent, as far as it is known */
+    uint64_t bytes;          /* of those, sent or written */
+    uint64_t spared_bytes;   /* of those, holes and what was there before */
+    uint64_t compared_bytes; /* of unfinished files at the receiver */
+    uint64_t refused;        /* of the failed: at the receiver, as it has reported */
+    uint64_t sender_failed;  /* entries that failed at the sender: only their number is known here */
     lh_time started_ns, printed_ns;
     struct cli_progress progress;
     char label[CLI_TREE_LABEL_MAX]; /* of the bar: the only file, or how many */
@@ -64,6 +65,10 @@ uint64_t cli_tree_report_bytes(struct cli_tree_report *report);
 void cli_tree_report_expect(struct cli_tree_report *report, uint64_t bytes);
 void cli_tree_report_moved(struct cli_tree_report *report, uint64_t bytes);
 void cli_tree_report_spared(struct cli_tree_report *report, uint64_t bytes);
+/* Read again of what an earlier transfer sent. */
+void cli_tree_report_compared(struct cli_tree_report *report, uint64_t bytes);
+/* What a sender has done for its peer, for cli_pace_is_slow(). */
+uint64_t cli_tree_report_work(struct cli_tree_report *report);
 /* Moves the bar, or prints a line of JSON each second. */
 void cli_tree_report_progress(struct cli_tree_report *report);
 

@@ -510,7 +510,7 @@ static void faults_of_the_sender_are_counted(void **state)
 /* ---- at longhaul send -------------------------------------------------------------------------------- */
 
 /* Starts longhaul send towards a listener of ours, and takes what it sends until it waits for a decision. */
-static struct lh_connection *take_sender(pid_t *sender, int *errors)
+static struct lh_connection *take_sender(pid_t *sender, int stream, int *from)
 {
     struct lh_listener *listener;
     struct lh_connection *connection;
@@ -520,7 +520,7 @@ static struct lh_connection *take_sender(pid_t *sender, int *errors)
     lh_attr_init(&attr);
     assert_int_equal(lh_listen("[::1]:0", &attr, &listener), 0);
     snprintf(port, sizeof port, "[::1]:%u", lh_listener_port(listener));
-    *sender = start(arguments, STDERR_FILENO, errors);
+    *sender = start(arguments, stream, from);
     assert_int_equal(lh_accept(listener, PATIENCE, &connection), 0);
     lh_listener_close(listener);
     while (!has(CLI_TREE_LISTED, hear(connection)))
@@ -528,21 +528,23 @@ static struct lh_connection *take_sender(pid_t *sender, int *errors)
     return connection;
 }
 
+static char said[2048]; /* by the last process that ended */
+
 /* It ends with that status, and what it says is clean. */
 static void expect_status(pid_t sender, int errors, int expected, const char *about)
 {
-    char text[2048] = "";
     size_t bytes = 0;
     ssize_t got;
     int status;
-    while ((got = read(errors, text + bytes, sizeof text - 1 - bytes)) > 0)
+    while ((got = read(errors, said + bytes, sizeof said - 1 - bytes)) > 0)
         bytes += (size_t)got;
+    said[bytes] = 0;
     close(errors);
     assert_int_equal(waitpid(sender, &status, 0), sender);
     if (!WIFEXITED(status) || WEXITSTATUS(status) != expected)
-        fail_msg("%s: longhaul send ended with status %x: %s", about, (unsigned)status, text);
-    if (strchr(text, '\033'))
-        fail_msg("%s: a control character in %s", about, text);
+        fail_msg("%s: longhaul send ended with status %x: %s", about, (unsigned)status, said);
+    if (strchr(said, '\033'))
+        fail_msg("%s: a control character in %s", about, said);
 }
 
 /* Sends the answers of `sent` to a sender that waits for one decision. */
@@ -550,7 +552,7 @@ static void expect_after_answers(int expected, const char *about)
 {
     pid_t sender;
     int errors;
-    struct lh_connection *connection = take_sender(&sender, &errors);
+    struct lh_connection *connection = take_sender(&sender, STDERR_FILENO, &errors);
     send_all(connection);
     lh_wait(request_sent, PATIENCE, NULL);
     if (expected == 3)
@@ -593,7 +595,7 @@ static void expect_after_verdict(uint64_t failed, int expected, const char *abou
 {
     pid_t sender;
     int errors;
-    struct lh_connection *connection = take_sender(&sender, &errors);
+    struct lh_connection *connection = take_sender(&sender, STDERR_FILENO, &errors);
     used = 0;
     add((struct cli_tree_record){.kind = CLI_TREE_DECISIONS, .rest = "", .rest_bytes = 1});
     send_all(connection);
@@ -622,6 +624,24 @@ static void a_lost_receiver_is_3(void **state)
     used = 0;
     add((struct cli_tree_record){.kind = CLI_TREE_RESUME, .number = CLI_BLOCK_BYTES});
     expect_after_answers(3, "closed in the middle");
+}
+
+/* It has sent all, and learns nothing of what became of it. */
+static void what_is_not_confirmed_is_not_claimed(void **state)
+{
+    pid_t sender;
+    int output;
+    struct lh_connection *connection = take_sender(&sender, STDOUT_FILENO, &output);
+    (void)state;
+    used = 0;
+    add((struct cli_tree_record){.kind = CLI_TREE_DECISIONS, .rest = "\1", .rest_bytes = 1});
+    send_all(connection);
+    while (!has(CLI_TREE_END, hear(connection)))
+        continue;
+    leave(connection);
+    expect_status(sender, output, 3, "no verdict");
+    if (strncmp(said, "not confirmed: sent 1 file", 26) != 0)
+        fail_msg("it claims: %s", said);
 }
 
 /* ---- at longhaul serve ----------------------------------------------------------------------------- */
@@ -875,6 +895,7 @@ int main(void)
         cmocka_unit_test(right_streams_go_through),
         cmocka_unit_test(wrong_answers_end_the_sender),
         cmocka_unit_test(a_lost_receiver_is_3),
+        cmocka_unit_test(what_is_not_confirmed_is_not_claimed),
         cmocka_unit_test(a_verdict_counts_what_was_reported),
         cmocka_unit_test(what_is_asked_wrongly_is_refused),
         cmocka_unit_test(links_that_lead_out_are_not_followed),

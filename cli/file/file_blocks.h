@@ -187,6 +187,29 @@ static inline lh_time cli_prompt_timeout(lh_time rtt_ns)
     return CLI_PROMPT_TIMEOUT_NS + CLI_PROMPT_ROUND_TRIPS * rtt_ns;
 }
 
+/*
+ * A server has places for few clients at once. While all are taken, one that moves next to nothing loses its
+ * place. The time is that of an honest client's longest silence: its disk reads a part of a large file.
+ */
+#define CLI_PACE_NS    (600 * LH_NS_PER_S)
+#define CLI_PACE_BYTES ((uint64_t)8 << 20)
+/* An entry of a tree without bytes is work as well. */
+#define CLI_PACE_ENTRY_BYTES 4096u
+
+/* Zero: has just begun, at time 0. */
+struct cli_pace {
+    lh_time since_ns;
+    uint64_t before_bytes;
+};
+
+/* Whether the last CLI_PACE_BYTES took longer than CLI_PACE_NS. bytes: all so far. */
+static inline bool cli_pace_is_slow(struct cli_pace *pace, lh_time now, uint64_t bytes)
+{
+    if (bytes - pace->before_bytes >= CLI_PACE_BYTES)
+        *pace = (struct cli_pace){.since_ns = now, .before_bytes = bytes};
+    return now - pace->since_ns > CLI_PACE_NS;
+}
+
 /* A code of a call or a wait on the connection in words; other: what the peer is. Valid until the
  * thread's next call. */
 const char *cli_file_strerror(struct lh_connection *connection, int code, const char *other);

@@ -136,6 +136,7 @@ static int send_wanted(const struct service *service, struct lh_connection *conn
         .dry_run = opening->record.flags & CLI_TREE_DRY_RUN,
         .json = service->to.json,
         .names_peer = service->to.names_peer,
+        .crowded = service->to.crowded,
     };
     int status = code == -LH_ERANGE ? refuse(connection, "more than 256 paths")
                  : code             ? refuse_stranger(connection, code)
@@ -243,9 +244,15 @@ static int serve_next(struct lh_listener *listener, const struct service *servic
 static int cli_jobs_serve(struct lh_listener *listener, const struct service *service, unsigned count)
 {
     struct job jobs[CLI_JOBS_MAX] = {0};
+    _Atomic bool crowded = false;
+    struct service shared = *service;
     int status = CLI_PROCEED;
-    while (status == CLI_PROCEED && !cli_stopped())
-        status = serve_next(listener, service, jobs, count, reap(jobs, count));
+    shared.to.crowded = &crowded;
+    while (status == CLI_PROCEED && !cli_stopped()) { /* each client, and each look for a place */
+        unsigned running = reap(jobs, count);
+        atomic_store(&crowded, running == count);
+        status = serve_next(listener, &shared, jobs, count, running);
+    }
     while (reap(jobs, count) > 0)
         nanosleep(&(struct timespec){.tv_nsec = FULL_PAUSE_NS}, NULL);
     return cli_stopped() ? cli_stopped() : status;

@@ -51,8 +51,11 @@ struct receiver {
     char path[CLI_TREE_PATH_MAX + 1]; /* of the file that is open */
     size_t path_bytes;
     uint64_t moved_bytes; /* of it */
-    _Atomic bool stop;    /* never set: one thread */
-    int status;           /* when it ends now */
+    uint64_t came_bytes;  /* of messages */
+    lh_time waited_ns;    /* for them */
+    struct cli_pace pace;
+    _Atomic bool stop; /* never set: one thread */
+    int status;        /* when it ends now */
     char reason[CLI_TREE_TEXT_MAX + 1];
 };
 
@@ -346,6 +349,12 @@ static bool take_message(struct receiver *r, const uint8_t *data, size_t bytes)
     return flush_answers(r);
 }
 
+static bool loses_place(struct receiver *r, lh_time since)
+{
+    bool slow = cli_pace_is_slow(&r->pace, r->waited_ns + cli_now() - since, r->came_bytes);
+    return slow && r->options->crowded && atomic_load(r->options->crowded);
+}
+
 /* Waits for the next message, and leaves it in the ring. A sender that reads a slow disk, or a pipe, gives a
  * sign of life. */
 static int await_message(struct receiver *r, struct lh_result *result)
@@ -360,11 +369,15 @@ static int await_message(struct receiver *r, struct lh_result *result)
         cli_tree_report_progress(&r->report);
         if (cli_stopped())
             return -LH_ECANCELED;
-        if (cli_now() - since > CLI_DISK_TIMEOUT_NS)
+        if (cli_now() - since > CLI_DISK_TIMEOUT_NS || loses_place(r, since))
             return -LH_ETIMEDOUT;
     }
     if (code)
         return code;
+    if (loses_place(r, since))
+        return -LH_ETIMEDOUT;
+    r->waited_ns += cli_now() - since;
+    r->came_bytes += result->bytes;
     return result->error == -LH_ETRUNCATED ? -LH_EPROTOCOL : result->error;
 }
 

@@ -38,6 +38,8 @@ struct sender {
     int answers_code;      /* what ended the answers */
     int code;              /* what ended the files */
     int input_error;       /* errno of standard input */
+    struct cli_pace pace;  /* of the thread of answers, from paced_ns on */
+    lh_time paced_ns;
     struct lh_bottleneck_report bottleneck;
     char path[CLI_TREE_PATH_MAX + 1]; /* of an entry that the receiver refused */
     char reason[CLI_TREE_TEXT_MAX + 64];
@@ -125,6 +127,12 @@ static int take_answers(struct sender *s, const uint8_t *data, size_t bytes)
     return 0;
 }
 
+static bool loses_place(struct sender *s)
+{
+    bool slow = cli_pace_is_slow(&s->pace, cli_now() - s->paced_ns, cli_tree_report_work(&s->report));
+    return slow && s->sending->crowded && atomic_load(s->sending->crowded);
+}
+
 /* The next message of the receiver. */
 static int next_answer(struct sender *s)
 {
@@ -132,6 +140,8 @@ static int next_answer(struct sender *s)
     lh_time since = cli_now();            /* or when all was sent: the receiver syncs then */
     bool limited = s->sending->count > 0; /* who reads a pipe may take any time */
     int code = 0;
+    if (loses_place(s))
+        return -LH_ETIMEDOUT;
     while (!code && !cli_block_ring_full(&s->answers))
         code = cli_block_ring_post(&s->answers);
     /* Behind what has come there may be nothing to post for any more. */
@@ -142,7 +152,7 @@ static int next_answer(struct sender *s)
         if (cli_stopped() || atomic_load(&s->hopeless))
             return -LH_ECANCELED;
         since = limited && atomic_load(&s->sent) ? since : cli_now();
-        if (cli_now() - since > cli_disk_timeout(cli_tree_report_bytes(&s->report)))
+        if (loses_place(s) || cli_now() - since > cli_disk_timeout(cli_tree_report_bytes(&s->report)))
             return -LH_ETIMEDOUT;
     }
     if (!code)
@@ -288,6 +298,7 @@ static int begin(struct sender *s)
         code = s->walk_packer.code;
     if (!code && !cli_tree_packer_open(&s->packer, s->connection, 0, &s->stop))
         code = s->packer.code;
+    s->packer.stall_ns = CLI_DISK_TIMEOUT_NS; /* of a tree without files */
     if (!code)
         code = cli_tree_source_open(&s->source, &s->packer, &s->report, s->sending->follow);
     if (!code && (!cli_tree_packer_add(&s->packer, &root) || !cli_tree_packer_flush(&s->packer)))
@@ -355,6 +366,7 @@ int cli_tree_send(const struct cli_tree_sending *sending, struct lh_connection *
         return cli_failed("no memory");
     s->sending = sending;
     s->connection = connection;
+    s->paced_ns = cli_now();
     s->report = (struct cli_tree_report){.done = "sent",
                                          .json = sending->json,
                                          .names_peer = sending->names_peer,

@@ -9,6 +9,7 @@
 #ifndef LH_CLI_FILE_TREE_SENDER_H
 #define LH_CLI_FILE_TREE_SENDER_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include <longhaul/connection.h>
@@ -25,6 +26,8 @@ struct cli_tree_sending {
     bool dry_run;
     bool json;
     bool names_peer; /* one of several transfers of this process */
+    const _Atomic bool
+        *crowded; /* slow peers lose their place while it is set (cli_pace_is_slow); or NULL */
 };
 
 /* Operands with a reason are reported. Does not close the connection. Prints what became of it; returns the

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -178,10 +179,13 @@ static bool compare_start(struct reading *r)
     bool same = block && entry->resume_bytes <= (uint64_t)r->status.st_size;
     lh_time since = cli_now();
     for (uint64_t offset = 0; same && offset < entry->resume_bytes; offset += CLI_BLOCK_BYTES) {
-        same = !cli_stopped() && cli_tree_packer_idle(r->source->packer, &since) &&
+        same = !cli_stopped() && !atomic_load(r->source->packer->stop) &&
+               cli_tree_packer_idle(r->source->packer, &since) &&
                read_bytes(r, block, CLI_BLOCK_BYTES, offset);
-        if (same)
+        if (same) {
             cli_digest_add(&r->source->digest, block, CLI_BLOCK_BYTES);
+            cli_tree_report_compared(r->source->report, CLI_BLOCK_BYTES);
+        }
     }
     free(block);
     cli_digest_get(&r->source->digest, digest);

@@ -12,6 +12,7 @@
 #ifndef LH_CLI_FILE_TREE_STORE_H
 #define LH_CLI_FILE_TREE_STORE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -35,6 +36,8 @@ struct cli_tree_options {
     bool names_peer;          /* one of several transfers of this process */
     const char *const *names; /* the only ones that may come in the output folder; NULL: any */
     unsigned names_count;
+    const _Atomic bool
+        *crowded; /* slow peers lose their place while it is set (cli_pace_is_slow); or NULL */
 };
 
 #define CLI_TREE_TEMPORARY_MAX 48

@@ -93,9 +93,21 @@ static void the_time_for_a_disk_grows_with_the_bytes(void **state)
     assert_true(cli_disk_timeout(UINT64_MAX) >= before);
 }
 
+static void a_slow_client_is_one_of_few_bytes_for_long(void **state)
+{
+    struct cli_pace pace = {0};
+    (void)state;
+    assert_false(cli_pace_is_slow(&pace, CLI_PACE_NS, 0));
+    assert_true(cli_pace_is_slow(&pace, CLI_PACE_NS + 1, CLI_PACE_BYTES - 1));
+    assert_false(cli_pace_is_slow(&pace, CLI_PACE_NS + 1, CLI_PACE_BYTES));
+    assert_false(cli_pace_is_slow(&pace, 2 * CLI_PACE_NS + 1, CLI_PACE_BYTES));
+    assert_true(cli_pace_is_slow(&pace, 2 * CLI_PACE_NS + 2, 2 * CLI_PACE_BYTES - 1));
+}
+
 static void *name_receiver(void *unused)
 {
-    assert_string_equal(cli_file_strerror(NULL, -LH_ECLOSED, "receiver"), "the receiver closed the connection");
+    assert_string_equal(cli_file_strerror(NULL, -LH_ECLOSED, "receiver"),
+                        "the receiver closed the connection");
     return unused;
 }
 
@@ -118,6 +130,7 @@ int main(void)
         cmocka_unit_test(older_senders_announce_nothing),
         cmocka_unit_test(hostile_ones_are_refused),
         cmocka_unit_test(the_time_for_a_disk_grows_with_the_bytes),
+        cmocka_unit_test(a_slow_client_is_one_of_few_bytes_for_long),
         cmocka_unit_test(each_thread_has_its_own_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -155,6 +155,7 @@ static bool on_root(struct receiver *r, const struct cli_tree_record *record)
         return true;
     memcpy(r->path, record->path, record->path_bytes);
     r->path_bytes = record->path_bytes;
+    cli_tree_report_next(&r->report, r->path_bytes ? r->path : "-", r->path_bytes ? r->path_bytes : 1);
     r->phase = IN_FILE;
     return cli_tree_store_begin(&r->store, record) || end_by(r, CLI_EXIT_FAILED, "%s", r->store.reason);
 }

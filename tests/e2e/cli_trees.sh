@@ -223,6 +223,8 @@ timeout 60 "$LONGHAUL" send - "$where:pipes/bytes" <"$work/bytes" >"$work/send.o
 [ "$status" -eq 0 ] || fail "send ended with $status: $(cat "$work/send.err")"
 ended recv "$pid" 0 20
 cmp "$work/bytes" "$work/out/pipes/bytes" || fail "it is another file"
+cat <&"$feed" >"$work/recv.out"
+expect_line "$work/recv.out" "received bytes: "
 start_recv recv "$work/out"
 send - "$where" </dev/null
 [ "$status" -eq 1 ] || fail "send ended with $status"

@@ -2,9 +2,13 @@
 # Trees of files through longhaul-path, beside rsync over ssh and tar over TCP (BBR): whole commands, and a
 # second run with nothing changed.
 #
-# usage: BUILD=build trees.py [--quick] [--launches N] [--folder DIR] [--json FILE] [PART ...]
-#   PART: small, 10,000 files of 10 kB; tree, 20,000 files of 0 to 40 kB in 500 folders, with links. Both by
-#   default.
+# usage: [BUILD=build] [LONGHAUL=COMMAND] trees.py [--quick] [--launches N] [--rate GBPS] [--loss LIST]
+#            [--only TOOL] [--folder DIR] [--json FILE] [PART ...]
+#   PART: small, 10,000 files of 10 kB; tree, 20,000 files of 0 to 40 kB in 500 folders, with links; file, one
+#   of 256 MiB. All by default.
+#   --rate GBPS    of the path (2)
+#   --loss LIST    shares of lost packets, with commas (0,1e-3)
+#   --only TOOL    longhaul, rsync or tar alone
 #   --folder DIR   where the files are (/dev/shm)
 #   --json FILE    appends a line a result, as bench/run does
 # Needs rsync, sshd, nc (.ci/install-deps bench).
@@ -20,12 +24,11 @@ import sys
 import tempfile
 
 BUILD = os.path.abspath(os.environ.get("BUILD", "build"))
-LONGHAUL = os.path.join(BUILD, "longhaul")
+LONGHAUL = os.environ.get("LONGHAUL", os.path.join(BUILD, "longhaul"))
 PATH = os.path.join(BUILD, "bench", "longhaul-path")
 HERE, THERE = "10.99.0.1", "10.99.0.2"
-RATE_GBPS, DELAY_MS = 2, 12.5
+DELAY_MS = 12.5
 CAP_S = 60
-LOSSES = ("0", "1e-3")
 
 
 def option(name, default):
@@ -34,13 +37,22 @@ def option(name, default):
 
 LAUNCHES = 1 if "--quick" in sys.argv else int(option("--launches", "3"))
 OUTPUT = option("--json", None)
-PARTS = [part for part in ("small", "tree") if part in sys.argv] or ["small", "tree"]
+WHAT = "in"
+RATE_GBPS = float(option("--rate", "2"))
+LOSSES = option("--loss", "0,1e-3").split(",")
+PARTS = [part for part in ("small", "tree", "file") if part in sys.argv] or ["small", "tree", "file"]
 
 
 def make_small(folder, source):
     for number in range(10000):
         with open(f"{folder}/{number}", "wb") as file:
             file.write(source.randbytes(10000))
+
+
+def make_file(folder, source):
+    with open(f"{folder}/file", "wb") as file:
+        for _ in range(64):
+            file.write(source.randbytes(4 << 20))
 
 
 def make_tree(folder, source):
@@ -62,7 +74,7 @@ TUNE = "sysctl -qw net.ipv4.tcp_congestion_control=bbr net.ipv4.tcp_rmem='4096 1
 
 
 def longhaul(work):
-    return f"{LONGHAUL} send --insecure {work}/in {THERE} >{work}/send.log 2>&1", \
+    return f"{LONGHAUL} send --insecure {work}/{WHAT} {THERE} >{work}/send.log 2>&1", \
            f"umask 0; exec {LONGHAUL} recv --insecure --output {work}/out --dotfiles >{work}/recv.log 2>&1"
 
 
@@ -78,16 +90,17 @@ def rsync_ssh(work):
                        f"PidFile none\nUsePAM no\nPermitRootLogin yes\n")
     shell = f"ssh -p 2222 -i {keys}/user -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null " \
             "-o LogLevel=QUIET"
-    return f"rsync -aH -e '{shell}' {work}/in {THERE}:{work}/out/", \
+    return f"rsync -aH -e '{shell}' {work}/{WHAT} {THERE}:{work}/out/", \
            f"mkdir -p /run/sshd; exec $(command -v /usr/sbin/sshd) -D -f {keys}/config"
 
 
 def tar(work):
-    return f"tar -C {work} -cf - in | nc -N {THERE} 5000", \
+    return f"tar -C $(dirname {work}/{WHAT}) -cf - $(basename {WHAT}) | nc -N {THERE} 5000", \
            f"nc -l 5000 | tar -C {work}/out -xf -"
 
 
 TOOLS = {"longhaul": longhaul, "rsync -aH, ssh": rsync_ssh, "tar | nc": tar}
+TOOLS = {name: tool for name, tool in TOOLS.items() if name.startswith(option("--only", ""))}
 
 
 def launch(name, work, loss):
@@ -112,7 +125,8 @@ def launch(name, work, loss):
 
 
 def same(work):
-    return subprocess.run(["diff", "-rq", "--no-dereference", f"{work}/in", f"{work}/out/in"],
+    return subprocess.run(["diff", "-rq", "--no-dereference", f"{work}/{WHAT}",
+                           f"{work}/out/{os.path.basename(WHAT)}"],
                           stdout=subprocess.DEVNULL, check=False).returncode == 0
 
 
@@ -144,6 +158,7 @@ def measure(part, work, loss, ideal):
 
 
 def main():
+    global WHAT  # pylint: disable=global-statement
     work = tempfile.mkdtemp(dir=option("--folder", "/dev/shm"))
     print(f"path {RATE_GBPS} Gbit/s, round trip {2 * DELAY_MS:g} ms; seconds of the whole command, "
           f"median (range) of {LAUNCHES}; ideal: the bytes of the files at that rate, and a round trip")
@@ -151,7 +166,8 @@ def main():
         for part in PARTS:
             shutil.rmtree(f"{work}/in", ignore_errors=True)
             os.mkdir(f"{work}/in")
-            {"small": make_small, "tree": make_tree}[part](f"{work}/in", random.Random(1))
+            WHAT = "in/file" if part == "file" else "in"
+            {"small": make_small, "tree": make_tree, "file": make_file}[part](f"{work}/in", random.Random(1))
             size = sum(os.lstat(os.path.join(place, name)).st_size
                        for place, _, names in os.walk(f"{work}/in")
                        for name in names if name not in ("link", "hard"))

@@ -15,7 +15,7 @@
 #include <longhaul/units.h>
 
 #include "cli/commands.h"
-#include "cli/file/file_transfer.h"
+#include "cli/file/file_commands.h"
 #include "cli/options/cli_options.h"
 #include "cli/perf/perf_messages.h"
 #include "cli/results/json.h"
@@ -148,6 +148,8 @@ struct command {
 static const struct command commands[] = {
     {"send", cli_send, "send files and folders"},
     {"recv", cli_recv, "receive files and folders"},
+    {"get", cli_get, "get files and folders from longhaul serve"},
+    {"serve", cli_serve, "serve files and folders, until a signal"},
     {"perf", cli_perf, "measure bandwidth and completion time between two machines"},
     {"probe", cli_probe, "measure rate, delay and loss of the path between two machines"},
     {"run", cli_run, "start the ranks of a group on this machine"},
@@ -172,7 +174,7 @@ static int print_help(void)
     puts("\nSee 'longhaul COMMAND --help' for each; 'longhaul --version' prints the version.\n\n"
          "Values: sizes 64KiB, 1.5GiB, 1GB; rates 10Gbit; times 25ms; links "
          "rtt=25ms,rate=10Gbit,loss=1e-4.\n"
-         "Exit status: 0 success, 1 failure, 2 usage error, 3 peer or path lost (send, recv of folders).");
+         "Exit status: 0 success, 1 failure, 2 usage error, 3 peer or path lost (send, recv, get).");
     return CLI_EXIT_OK;
 }
 

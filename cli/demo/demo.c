@@ -11,8 +11,7 @@
 
 #include "cli/demo/demo_transfers.h"
 #include "cli/file/file_blocks.h"
-#include "cli/file/file_messages.h"
-#include "cli/file/file_transfer.h"
+#include "cli/file/file_names.h"
 #include "cli/options/cli_options.h"
 #include "cli/options/option_values.h"
 #include "cli/perf/perf_messages.h"

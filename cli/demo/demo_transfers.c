@@ -15,7 +15,6 @@
 #include <longhaul/connection.h>
 
 #include "cli/file/file_blocks.h"
-#include "cli/file/file_messages.h"
 #include "cli/options/option_values.h"
 #include "cli/path/path_line.h"
 #include "cli/path/path_loop.h"

@@ -11,7 +11,7 @@
 
 #include <longhaul/connection.h>
 
-#include "cli/file/file_messages.h"
+#include "cli/file/file_blocks.h"
 
 struct cli_demo_run {
     const uint8_t *data; /* what is sent */

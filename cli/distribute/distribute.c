@@ -12,7 +12,6 @@
 #include "cli/distribute/distribute_streams.h"
 #include "cli/file/file_blocks.h"
 #include "cli/file/file_names.h"
-#include "cli/file/file_transfer.h"
 #include "cli/options/option_values.h"
 #include "cli/results/json.h"
 #include "cli/results/result_file.h"

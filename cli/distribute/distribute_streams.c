@@ -15,11 +15,55 @@
 #include <longhaul/group.h>
 
 #include "cli/file/file_blocks.h"
-#include "cli/file/file_messages.h"
 #include "cli/file/file_names.h"
 #include "cli/file/file_partial.h"
 #include "cli/options/option_values.h"
 #include "cli/terminal/terminal.h"
+
+/* ---- message --------------------------------------------------------------------------------------- */
+
+static const char magic[6] = {'L', 'H', 'F', 'I', 'L', 'E'};
+
+#define FLAGS_KNOWN ((uint32_t)(CLI_FILE_RESUME | CLI_FILE_NO))
+
+size_t cli_file_encode(const struct cli_file_message *message, uint8_t *out)
+{
+    size_t text = strlen(message->text);
+    assert(text <= CLI_FILE_TEXT_MAX && message->kind >= CLI_FILE_OFFER &&
+           message->kind <= CLI_FILE_VERDICT);
+    memcpy(out, magic, sizeof magic);
+    out[6] = CLI_FILE_VERSION;
+    out[7] = (uint8_t)message->kind;
+    cli_put_u32(out + 8, message->flags);
+    cli_put_u32(out + 12, (uint32_t)text);
+    cli_put_u64(out + 16, message->size_bytes);
+    cli_put_u64(out + 24, message->offset_bytes);
+    memcpy(out + 32, message->digest, CLI_DIGEST_BYTES);
+    memcpy(out + CLI_FILE_HEADER, message->text, text);
+    return CLI_FILE_HEADER + text;
+}
+
+int cli_file_decode(const uint8_t *data, size_t bytes, struct cli_file_message *message)
+{
+    if (bytes < CLI_FILE_HEADER || memcmp(data, magic, sizeof magic))
+        return -LH_EPROTOCOL;
+    if (data[6] != CLI_FILE_VERSION)
+        return -LH_EVERSION;
+    uint32_t flags = cli_get_u32(data + 8), text = cli_get_u32(data + 12);
+    bool right_length = text <= CLI_FILE_TEXT_MAX && bytes == CLI_FILE_HEADER + (size_t)text;
+    if (data[7] < CLI_FILE_OFFER || data[7] > CLI_FILE_VERDICT || flags & ~FLAGS_KNOWN || !right_length ||
+        memchr(data + CLI_FILE_HEADER, 0, text))
+        return -LH_EPROTOCOL;
+    *message = (struct cli_file_message){
+        .kind = (enum cli_file_kind)data[7],
+        .flags = flags,
+        .size_bytes = cli_get_u64(data + 16),
+        .offset_bytes = cli_get_u64(data + 24),
+    };
+    memcpy(message->digest, data + 32, CLI_DIGEST_BYTES);
+    memcpy(message->text, data + CLI_FILE_HEADER, text);
+    return 0;
+}
 
 /* ---- exchange -------------------------------------------------------------------------------------- */
 
@@ -367,7 +411,8 @@ static bool open_folder(struct cli_incoming *incoming, uint32_t rank)
     if (!folder_of_rank(output, rank, path, sizeof path))
         return give_reason(incoming, "--output: longer than %d characters", PATH_MAX - 1);
     snprintf(incoming->path, sizeof incoming->path, "%.*s", CLI_INCOMING_PATH_MAX - 1, path);
-    return cli_output_folder_open(path, &incoming->folder, reason) || give_reason(incoming, "%s", reason);
+    return cli_output_folder_open("--output", path, &incoming->folder, reason) ||
+           give_reason(incoming, "%s", reason);
 }
 
 static bool check_offer(struct cli_incoming *incoming, const struct cli_file_message *offer)

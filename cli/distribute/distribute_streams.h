@@ -17,15 +17,13 @@
 #include <longhaul/group.h>
 
 #include "cli/file/file_blocks.h"
-#include "cli/file/file_messages.h"
 #include "cli/file/file_partial.h"
 #include "cli/terminal/terminal.h"
 
 /* ---- exchange -------------------------------------------------------------------------------------- */
 
 /*
- * Messages of a file transfer (cli/file/file_messages.h) between the ranks of a group: rank 0's to
- * all, and each rank's to all.
+ * Messages between the ranks of a group: rank 0's to all, and each rank's to all.
  *
  *   rank 0                              the others
  *   OFFER name, size, attributes, --->
@@ -36,7 +34,45 @@
  *   blocks             --->
  *   DIGEST of each rank to all:   <-->  of what it has; or no, reason
  *   VERDICT of each rank to all:  <-->  in place under its name; or not, and reason
+ *
+ * All kinds have one shape; fields that a kind does not use are zero. Numbers are little-endian:
+ *
+ *   0 magic "LHFILE" | 6 version u8 | 7 kind u8 | 8 flags u32 | 12 text bytes u32
+ *   16 size u64 | 24 offset u64 | 32 digest 16 | 48 text
  */
+
+#define CLI_FILE_VERSION 1
+
+enum cli_file_kind {
+    CLI_FILE_OFFER = 1,
+    CLI_FILE_ANSWER = 2,
+    CLI_FILE_START = 3,
+    CLI_FILE_DIGEST = 4,
+    CLI_FILE_VERDICT = 5,
+};
+
+enum cli_file_flag {
+    CLI_FILE_RESUME = 1, /* OFFER: go on where an earlier try ended, and keep what came if this one fails */
+    CLI_FILE_NO = 2,     /* ANSWER, VERDICT: refused or failed, with the reason as text */
+};
+
+#define CLI_FILE_HEADER      48
+#define CLI_FILE_MESSAGE_MAX (CLI_FILE_HEADER + CLI_FILE_TEXT_MAX)
+
+struct cli_file_message {
+    enum cli_file_kind kind;
+    uint32_t flags;
+    uint64_t size_bytes;
+    uint64_t offset_bytes;
+    uint8_t digest[CLI_DIGEST_BYTES]; /* XXH3-128, canonical (big-endian); OFFER: attributes */
+    char text[CLI_FILE_TEXT_MAX + 1]; /* OFFER: the name; else a reason, or "" */
+};
+
+/* Into out[CLI_FILE_MESSAGE_MAX]; returns the bytes used. */
+size_t cli_file_encode(const struct cli_file_message *message, uint8_t *out);
+/* 0; -LH_EVERSION: it is such a message, of another version; -LH_EPROTOCOL: it is none. Checks everything
+ * but the meaning: text ends with a zero and holds no other. */
+int cli_file_decode(const uint8_t *data, size_t bytes, struct cli_file_message *message);
 
 /* Why a transfer has failed, and at which rank. */
 struct cli_fault {

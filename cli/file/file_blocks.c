@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +18,6 @@
 #include <longhaul/error.h>
 #include <longhaul/units.h>
 
-#include "cli/file/file_messages.h"
 #include "cli/terminal/terminal.h"
 
 /* ---- block ring ------------------------------------------------------------------------------------ */
@@ -338,4 +339,33 @@ void cli_file_note_other_digest(const char *name, uint64_t compared_bytes)
 void cli_file_note_attributes_lost(const char *name)
 {
     cli_note("%s: permissions and time not preserved by the file system", name);
+}
+
+/* ---- errors of connections ------------------------------------------------------------------------- */
+
+static const char *predicate_of(int code)
+{
+    switch (-code) {
+    case LH_ECLOSED:
+    case LH_ECANCELED:
+        return "closed the connection";
+    case LH_ETIMEDOUT:
+        return "is stalled";
+    case LH_EPROTOCOL:
+        return "violated the file protocol";
+    case LH_EVERSION:
+        return "uses another version of the file protocol";
+    default:
+        return NULL;
+    }
+}
+
+const char *cli_file_strerror(struct lh_connection *connection, int code, const char *other)
+{
+    static _Thread_local char text[96];
+    const char *what = predicate_of(code);
+    if (!what)
+        return cli_connection_strerror(connection, code);
+    snprintf(text, sizeof text, "the %s %s", other, what);
+    return text;
 }

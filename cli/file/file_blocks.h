@@ -1,5 +1,6 @@
 /*
- * file_blocks.h - the file that is sent or received, in blocks: their memory, digest, attributes and summary.
+ * file_blocks.h - the file that is sent or received, in blocks: their memory, digest, attributes, summary and
+ * timeouts.
  *
  * This bounds the memory of a transfer: as many blocks as the window holds, and a few that are being read
  * or written.
@@ -10,13 +11,24 @@
 #define LH_CLI_FILE_FILE_BLOCKS_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 #include <time.h>
 #include <xxhash.h>
 
 #include <longhaul/connection.h>
+#include <longhaul/types.h>
 
-#include "cli/file/file_messages.h"
+/* The largest message; also the distance of the digests that a resumed transfer is checked by. */
+#define CLI_BLOCK_BYTES ((size_t)4 << 20)
+
+#define CLI_DIGEST_BYTES 16
+
+/* Of a reason that goes to a peer. */
+#define CLI_FILE_TEXT_MAX 255
+
+/* ---- block ring ------------------------------------------------------------------------------------ */
 
 struct cli_block_ring {
     struct lh_connection *connection;
@@ -83,11 +95,9 @@ char *cli_digest_text(const uint8_t digest[CLI_DIGEST_BYTES], char out[CLI_DIGES
 /* ---- attributes ------------------------------------------------------------------------------------ */
 
 /*
- * Attributes of a file in an offer besides name and size: its permissions, and when it was
- * last written to.
+ * Attributes of a file besides name and size: its permissions, and when it was last written to.
  *
- * They stand where other messages have a digest (offset 32 of file_messages.h). Older receivers do not look
- * there, and older senders leave zeros:
+ * In a message:
  *
  *   0 seconds i64 | 8 nanoseconds u32 | 12 mode u32: 0777, and 0x80000000 for "the rest is valid"
  */
@@ -141,5 +151,96 @@ void cli_file_note_replaced(const char *name, uint64_t found_bytes);
 void cli_file_note_other_size(const char *name, uint64_t unfinished_bytes, uint64_t size_bytes);
 void cli_file_note_other_digest(const char *name, uint64_t compared_bytes);
 void cli_file_note_attributes_lost(const char *name);
+
+/* ---- timeouts -------------------------------------------------------------------------------------- */
+
+/*
+ * Timeouts of each side of a file transfer, so that neither waits for ever.
+ *
+ * A peer that is dead or cut off is found by the library (--peer-timeout). These are for one that lives and
+ * does nothing, which is either a slow disk or malice.
+ */
+
+/* Where nothing has to be read from a disk: the first message. Whoever is silent then holds up others. */
+#define CLI_PROMPT_TIMEOUT_NS (5 * LH_NS_PER_S)
+/* On a lossy link a message takes some round trips. */
+#define CLI_PROMPT_ROUND_TRIPS 20
+/* A disk that is busy with others can stall for a minute. */
+#define CLI_DISK_TIMEOUT_NS (120 * LH_NS_PER_S)
+/* For an abort message. */
+#define CLI_ABORT_TIMEOUT_NS (5 * LH_NS_PER_S)
+/* Slower disks than this count as broken. */
+#define CLI_DISK_BYTES_PER_MS ((uint64_t)10000)
+/* Two centuries at that rate, which nanoseconds can still count: files with holes can be larger. */
+#define CLI_DISK_BYTES_MAX ((uint64_t)1 << 56)
+
+/* For a peer that has to read, or bring to its disk, that much before it can answer. */
+static inline lh_time cli_disk_timeout(uint64_t bytes)
+{
+    uint64_t counted = bytes < CLI_DISK_BYTES_MAX ? bytes : CLI_DISK_BYTES_MAX;
+    return CLI_DISK_TIMEOUT_NS + counted / CLI_DISK_BYTES_PER_MS * LH_NS_PER_MS;
+}
+
+/* For a peer that owes the first message. */
+static inline lh_time cli_prompt_timeout(lh_time rtt_ns)
+{
+    return CLI_PROMPT_TIMEOUT_NS + CLI_PROMPT_ROUND_TRIPS * rtt_ns;
+}
+
+/*
+ * A server has places for few clients at once. While all are taken, one that moves next to nothing loses its
+ * place. The time is that of an honest client's longest silence: its disk reads a part of a large file.
+ */
+#define CLI_PACE_NS    (600 * LH_NS_PER_S)
+#define CLI_PACE_BYTES ((uint64_t)8 << 20)
+/* An entry of a tree without bytes is work as well. */
+#define CLI_PACE_ENTRY_BYTES 4096u
+
+/* Zero: has just begun, at time 0. */
+struct cli_pace {
+    lh_time since_ns;
+    uint64_t before_bytes;
+};
+
+/* Whether the last CLI_PACE_BYTES took longer than CLI_PACE_NS. bytes: all so far. */
+static inline bool cli_pace_is_slow(struct cli_pace *pace, lh_time now, uint64_t bytes)
+{
+    if (bytes - pace->before_bytes >= CLI_PACE_BYTES)
+        *pace = (struct cli_pace){.since_ns = now, .before_bytes = bytes};
+    return now - pace->since_ns > CLI_PACE_NS;
+}
+
+/* A code of a call or a wait on the connection in words; other: what the peer is. Valid until the
+ * thread's next call. */
+const char *cli_file_strerror(struct lh_connection *connection, int code, const char *other);
+
+/* ---- little endian --------------------------------------------------------------------------------- */
+
+/* Numbers of messages and files, byte by byte. */
+
+static inline void cli_put_u32(uint8_t *out, uint32_t value)
+{
+    for (unsigned i = 0; i < 4; i++)
+        out[i] = (uint8_t)(value >> (8 * i));
+}
+
+static inline void cli_put_u64(uint8_t *out, uint64_t value)
+{
+    for (unsigned i = 0; i < 8; i++)
+        out[i] = (uint8_t)(value >> (8 * i));
+}
+
+static inline uint32_t cli_get_u32(const uint8_t *in)
+{
+    uint32_t value = 0;
+    for (unsigned i = 0; i < 4; i++)
+        value |= (uint32_t)in[i] << (8 * i);
+    return value;
+}
+
+static inline uint64_t cli_get_u64(const uint8_t *in)
+{
+    return cli_get_u32(in) | (uint64_t)cli_get_u32(in + 4) << 32;
+}
 
 #endif

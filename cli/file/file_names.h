@@ -1,5 +1,5 @@
 /*
- * file_names.h - output files and folders: permitted names, ownership, whole reads and writes.
+ * file_names.h - output files and folders: permitted names, ownership, whole reads and writes; a source file.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <time.h>
 
 /* What file systems take (NAME_MAX), and a message carries. */
 #define CLI_FILE_NAME_MAX 255
@@ -92,11 +93,38 @@ int cli_write_at(int file, const void *data, size_t bytes, uint64_t offset);
 
 #define CLI_OUTPUT_FOLDER_REASON_MAX 4352
 
-/* Opens a folder that this user may write to. False: reason, with the option --output and its value; nothing
- * is open. */
-bool cli_output_folder_open(const char *path, int *folder, char reason[CLI_OUTPUT_FOLDER_REASON_MAX]);
+/* Opens a folder that this user may write to. False: reason, with the path as what ("--output") names it;
+ * nothing is open. */
+bool cli_output_folder_open(const char *what, const char *path, int *folder,
+                            char reason[CLI_OUTPUT_FOLDER_REASON_MAX]);
 
 /* The process's umask. Before there are other threads. */
 mode_t cli_umask(void);
+
+/* ---- source ---------------------------------------------------------------------------------------- */
+
+/* One regular file that is read for others: opened, read in blocks, and watched for changes. */
+
+#define CLI_SOURCE_REASON_MAX 160
+
+struct cli_source {
+    const char *path;
+    const char *name; /* its last part */
+    int file;
+    uint64_t size_bytes;
+    mode_t mode;                        /* of 0777: its permissions */
+    struct timespec written;            /* when it was last written to, as seen when it was opened */
+    char reason[CLI_SOURCE_REASON_MAX]; /* after a call that returned false: why, without the name */
+};
+
+/* Opens a plain file whose name a receiver takes. The path must stay. */
+bool cli_source_open(struct cli_source *source, const char *path);
+void cli_source_close(struct cli_source *source);
+
+/* Reads just that many bytes; false also when the file has become too short for that. */
+bool cli_source_read(struct cli_source *source, uint64_t offset, void *data, size_t bytes);
+/* Whether it still is the file that was opened: neither its size nor its time of writing changed. (One that
+ * was deleted meanwhile is: it stays whole for who has it open.) */
+bool cli_source_unchanged(struct cli_source *source);
 
 #endif

@@ -19,7 +19,6 @@
 #include <longhaul/units.h>
 
 #include "cli/file/file_blocks.h"
-#include "cli/file/file_messages.h"
 #include "cli/file/file_names.h"
 
 /* ---- resume ---------------------------------------------------------------------------------------- */

@@ -18,7 +18,6 @@
 #include <time.h>
 
 #include "cli/file/file_blocks.h"
-#include "cli/file/file_messages.h"
 #include "cli/file/file_names.h"
 
 /* ---- resume ---------------------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <longhaul/connection.h>
 #include <longhaul/error.h>
@@ -117,6 +118,19 @@ bool cli_tree_packer_add(struct cli_tree_packer *packer, const struct cli_tree_r
         if (!cli_tree_packer_flush(packer))
             return false;
     }
+}
+
+bool cli_tree_packer_fault(struct cli_tree_packer *packer, const char *path, size_t path_bytes,
+                           const char *reason)
+{
+    size_t bytes = strlen(reason);
+    const struct cli_tree_record fault = {.kind = CLI_TREE_FAULT,
+                                          .path = path,
+                                          .path_bytes = path_bytes,
+                                          .rest = reason,
+                                          .rest_bytes =
+                                              bytes < CLI_TREE_TEXT_MAX ? bytes : CLI_TREE_TEXT_MAX};
+    return !path_bytes || cli_tree_packer_add(packer, &fault);
 }
 
 bool cli_tree_packer_idle(struct cli_tree_packer *packer, lh_time *since)

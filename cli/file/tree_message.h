@@ -42,6 +42,9 @@ void cli_tree_packer_close(struct cli_tree_packer *packer);
  * if they do not fit; NULL: failed. The caller adds to `used` what it has written. */
 uint8_t *cli_tree_packer_reserve(struct cli_tree_packer *packer, size_t bytes);
 bool cli_tree_packer_add(struct cli_tree_packer *packer, const struct cli_tree_record *record);
+/* An entry of the sender's that does not come, unless it has no path: the peer prints it, too. */
+bool cli_tree_packer_fault(struct cli_tree_packer *packer, const char *path, size_t path_bytes,
+                           const char *reason);
 /* A sign of life to a peer that waits, if none was sent for a while: *since, at first the time of the call
  * before. */
 bool cli_tree_packer_idle(struct cli_tree_packer *packer, lh_time *since);

@@ -12,9 +12,9 @@
 
 #include <longhaul/connection.h>
 #include <longhaul/error.h>
+#include <longhaul/units.h>
 
 #include "cli/file/file_blocks.h"
-#include "cli/file/file_messages.h"
 #include "cli/file/tree_message.h"
 #include "cli/file/tree_records.h"
 #include "cli/file/tree_report.h"
@@ -44,14 +44,18 @@ struct receiver {
     struct cli_tree_report report;
     enum phase phase;
     bool pipe;
-    uint64_t sender_failed;
+    bool asked; /* for what comes: the sender does not choose the folder */
+    uint64_t sender_failed, sender_reported;
     uint8_t decisions[DECISIONS_MAX];
     size_t decided;
     char path[CLI_TREE_PATH_MAX + 1]; /* of the file that is open */
     size_t path_bytes;
     uint64_t moved_bytes; /* of it */
-    _Atomic bool stop;    /* never set: one thread */
-    int status;           /* when it ends now */
+    uint64_t came_bytes;  /* of messages */
+    lh_time waited_ns;    /* for them */
+    struct cli_pace pace;
+    _Atomic bool stop; /* never set: one thread */
+    int status;        /* when it ends now */
     char reason[CLI_TREE_TEXT_MAX + 1];
 };
 
@@ -136,7 +140,10 @@ static bool on_root(struct receiver *r, const struct cli_tree_record *record)
     if (r->phase != AT_ROOT)
         return connection_failed(r, -LH_EPROTOCOL);
     if (record->number != CLI_TREE_VERSION)
-        return end_by(r, CLI_EXIT_FAILED, "version %d of the tree protocol required", CLI_TREE_VERSION);
+        return connection_failed(r, -LH_EVERSION);
+    if (r->asked && (record->path_bytes || (record->flags & CLI_TREE_DRY_RUN) != r->report.dry_run ||
+                     record->flags & CLI_TREE_PIPE))
+        return connection_failed(r, -LH_EPROTOCOL);
     r->pipe = record->flags & CLI_TREE_PIPE;
     if (r->pipe && record->flags & CLI_TREE_DRY_RUN)
         return connection_failed(r, -LH_EPROTOCOL);
@@ -148,6 +155,7 @@ static bool on_root(struct receiver *r, const struct cli_tree_record *record)
         return true;
     memcpy(r->path, record->path, record->path_bytes);
     r->path_bytes = record->path_bytes;
+    cli_tree_report_next(&r->report, r->path_bytes ? r->path : "-", r->path_bytes ? r->path_bytes : 1);
     r->phase = IN_FILE;
     return cli_tree_store_begin(&r->store, record) || end_by(r, CLI_EXIT_FAILED, "%s", r->store.reason);
 }
@@ -164,7 +172,10 @@ static bool on_listed(struct receiver *r, const struct cli_tree_record *record)
         cli_tree_report_skip(&r->report, record->path, record->path_bytes);
     } else {
         cli_tree_report_expect(&r->report, record->size_bytes);
-        r->report.files += r->store.dry_run;
+        if (r->store.dry_run && r->asked)
+            cli_tree_report_file(&r->report, record->path, record->path_bytes, record->size_bytes, NULL);
+        else
+            r->report.files += r->store.dry_run;
         r->report.bytes += r->store.dry_run ? record->size_bytes : 0;
     }
     /* Reading an unfinished file takes time, in which the sender waits: what is decided goes out. */
@@ -194,6 +205,7 @@ static bool on_file(struct receiver *r, const struct cli_tree_record *record)
     memcpy(r->path, record->path, record->path_bytes);
     r->path_bytes = record->path_bytes;
     r->moved_bytes = record->number;
+    cli_tree_report_next(&r->report, record->path, record->path_bytes);
     cli_tree_report_spared(&r->report, record->number);
     r->phase = IN_FILE;
     if (cli_tree_store_begin(&r->store, record))
@@ -231,9 +243,11 @@ static bool on_file_end(struct receiver *r, const struct cli_tree_record *record
     r->phase = BETWEEN;
     if (dropped)
         return true;
+    bool sparse = r->store.file.sparse;
     if (!cli_tree_store_end(&r->store, record->digest))
         return entry_failed(r, r->path, r->path_bytes);
-    cli_tree_report_file(&r->report, r->path, r->path_bytes, r->moved_bytes);
+    cli_tree_report_file(&r->report, r->path, r->path_bytes, r->moved_bytes,
+                         sparse ? NULL : record->digest);
     return true;
 }
 
@@ -247,22 +261,50 @@ static bool on_cancel(struct receiver *r)
     return true;
 }
 
+/* An entry that the sender cannot send, and has counted. */
+static bool on_fault(struct receiver *r, const struct cli_tree_record *record)
+{
+    char text[CLI_TREE_TEXT_MAX + 16];
+    snprintf(text, sizeof text, "at the sender: %.*s", (int)record->rest_bytes, record->rest);
+    cli_text_clean(text, strlen(text));
+    r->sender_reported++;
+    cli_tree_report_refusal(&r->report, record->path, record->path_bytes, text);
+    return true;
+}
+
+/* What ended it at the sender, before it began: no verdict is owed. */
+static bool on_verdict(struct receiver *r, const struct cli_tree_record *record)
+{
+    char text[CLI_TREE_TEXT_MAX + 1];
+    if (!r->asked || r->phase != AT_ROOT || !record->rest_bytes)
+        return connection_failed(r, -LH_EPROTOCOL);
+    memcpy(text, record->rest, record->rest_bytes);
+    text[record->rest_bytes] = 0;
+    cli_text_clean(text, record->rest_bytes);
+    r->phase = AT_END;
+    return end_by(r, CLI_EXIT_FAILED, "refused by the sender: %.200s", text);
+}
+
 static bool on_end(struct receiver *r, const struct cli_tree_record *record)
 {
-    if (r->phase != BETWEEN)
+    if (r->phase != BETWEEN || record->number < r->sender_reported)
         return connection_failed(r, -LH_EPROTOCOL);
-    r->sender_failed = record->number;
+    r->sender_failed = record->number - r->sender_reported;
     r->phase = AT_END;
     return true;
 }
 
 static bool on_record(struct receiver *r, const struct cli_tree_record *record)
 {
+    if (record->kind == CLI_TREE_VERDICT)
+        return on_verdict(r, record);
     if ((r->phase == AT_ROOT && record->kind != CLI_TREE_ROOT) || r->phase == AT_END)
         return connection_failed(r, -LH_EPROTOCOL);
     switch ((int)record->kind) {
     case CLI_TREE_ROOT:
         return on_root(r, record);
+    case CLI_TREE_FAULT:
+        return on_fault(r, record);
     case CLI_TREE_LISTED:
         return r->pipe ? connection_failed(r, -LH_EPROTOCOL) : on_listed(r, record);
     case CLI_TREE_FOLDER:
@@ -308,6 +350,12 @@ static bool take_message(struct receiver *r, const uint8_t *data, size_t bytes)
     return flush_answers(r);
 }
 
+static bool loses_place(struct receiver *r, lh_time since)
+{
+    bool slow = cli_pace_is_slow(&r->pace, r->waited_ns + cli_now() - since, r->came_bytes);
+    return slow && r->options->crowded && atomic_load(r->options->crowded);
+}
+
 /* Waits for the next message, and leaves it in the ring. A sender that reads a slow disk, or a pipe, gives a
  * sign of life. */
 static int await_message(struct receiver *r, struct lh_result *result)
@@ -322,25 +370,47 @@ static int await_message(struct receiver *r, struct lh_result *result)
         cli_tree_report_progress(&r->report);
         if (cli_stopped())
             return -LH_ECANCELED;
-        if (cli_now() - since > CLI_DISK_TIMEOUT_NS)
+        if (cli_now() - since > CLI_DISK_TIMEOUT_NS || loses_place(r, since))
             return -LH_ETIMEDOUT;
     }
     if (code)
         return code;
+    if (loses_place(r, since))
+        return -LH_ETIMEDOUT;
+    r->waited_ns += cli_now() - since;
+    r->came_bytes += result->bytes;
     return result->error == -LH_ETRUNCATED ? -LH_EPROTOCOL : result->error;
 }
 
-static bool receive(struct receiver *r)
+static bool open_rings(struct receiver *r)
 {
     int code = cli_block_ring_open(&r->ring, r->connection);
     if (!code && !cli_tree_packer_open(&r->answers, r->connection, CLI_TREE_RING_SHORT, &r->stop))
         code = r->answers.code;
-    if (code)
-        return connection_failed(r, code);
     r->answers.stall_ns = CLI_DISK_TIMEOUT_NS;
+    return !code || connection_failed(r, code);
+}
+
+/* A message with all that is asked for. */
+static bool ask(struct receiver *r, const char *const *paths, unsigned count)
+{
+    const struct cli_tree_record get = {.kind = CLI_TREE_GET,
+                                        .flags = r->report.dry_run ? CLI_TREE_DRY_RUN : 0,
+                                        .number = CLI_TREE_VERSION};
+    bool added = cli_tree_packer_add(&r->answers, &get);
+    for (unsigned i = 0; i < count && added; i++) {
+        const struct cli_tree_record want = {
+            .kind = CLI_TREE_WANT, .path = paths[i], .path_bytes = strlen(paths[i])};
+        added = cli_tree_packer_add(&r->answers, &want);
+    }
+    return (added && cli_tree_packer_flush(&r->answers)) || connection_failed(r, r->answers.code);
+}
+
+static bool receive(struct receiver *r)
+{
     while (r->phase != AT_END) { /* each message of the stream */
         struct lh_result result;
-        code = await_message(r, &result);
+        int code = await_message(r, &result);
         if (code)
             return connection_failed(r, code);
         if (!take_message(r, cli_block_ring_tail(&r->ring), (size_t)result.bytes))
@@ -356,8 +426,10 @@ static bool receive(struct receiver *r)
 /* A peer that is lost does not receive it: no error. */
 static void send_verdict(struct receiver *r)
 {
+    bool stopped = *r->reason && (cli_stopped() || r->status == CLI_EXIT_LOST);
     const struct cli_tree_record verdict = {.kind = CLI_TREE_VERDICT,
-                                            .number = r->report.failed,
+                                            .flags = stopped ? CLI_TREE_STOPPED : 0,
+                                            .number = r->report.failed - r->report.refused,
                                             .rest = r->reason,
                                             .rest_bytes = strlen(r->reason)};
     r->answers.stall_ns = CLI_ABORT_TIMEOUT_NS;
@@ -365,31 +437,73 @@ static void send_verdict(struct receiver *r)
         cli_tree_packer_drain(&r->answers);
 }
 
-int cli_tree_receive(const struct cli_tree_options *options, struct lh_connection *connection)
+static struct receiver *begin(const struct cli_tree_options *options, struct lh_connection *connection)
 {
     struct receiver *r = calloc(1, sizeof *r);
     if (!r)
-        return cli_failed("no memory");
+        return NULL;
     r->options = options;
     r->connection = connection;
-    r->report = (struct cli_tree_report){.done = "received", .json = options->json};
-    r->store.root = r->store.mounted = r->store.file.file = r->store.list_at.folder =
+    r->report = (struct cli_tree_report){
+        .done = "received", .receives = true, .json = options->json, .names_peer = options->names_peer};
+    r->store.root = r->store.mounted = r->store.only = r->store.file.file = r->store.list_at.folder =
         r->store.data_at.folder = -1;
     r->store.options = options;
     cli_tree_report_begin(&r->report, lh_peer_name(connection));
-    receive(r);
+    return r;
+}
+
+/* What is kept of the file that was open. */
+static void add_kept(struct receiver *r)
+{
+    char kept[LH_FORMAT_MAX], size[LH_FORMAT_MAX], words[SHOWN_MAX];
+    lh_format_size(r->store.kept_bytes, kept, sizeof kept);
+    lh_format_size(r->store.kept_of, size, sizeof size);
+    snprintf(words, sizeof words, "; kept %s of %s (the same command continues)", kept, size);
+    size_t capacity = sizeof r->reason - strlen(words);
+    size_t used = strnlen(r->reason, capacity - 1);
+    snprintf(r->reason + used, sizeof r->reason - used, "%s", words);
+}
+
+static int end(struct receiver *r)
+{
+    bool lost_attributes = r->store.attributes_lost;
     /* Unfinished files are settled before the peer may try again. */
-    int status = r->status;
-    char reason[sizeof r->reason];
-    memcpy(reason, r->reason, sizeof reason);
     cli_tree_store_close(&r->store);
+    if (*r->reason && r->store.kept_bytes)
+        add_kept(r);
     send_verdict(r);
     r->report.sender_failed = r->sender_failed;
-    cli_tree_report_end(&r->report, reason, status, NULL, NULL);
-    if (r->store.attributes_lost)
+    cli_tree_report_end(&r->report, r->reason, r->status, r->connection, NULL);
+    if (lost_attributes)
         cli_note("times or permissions of some files not preserved by the file system");
+    int status = r->status;
     cli_tree_packer_close(&r->answers);
     cli_block_ring_close(&r->ring);
     free(r);
     return status;
+}
+
+int cli_tree_receive(const struct cli_tree_options *options, struct lh_connection *connection,
+                     const uint8_t *first, size_t first_bytes)
+{
+    struct receiver *r = begin(options, connection);
+    if (!r)
+        return cli_failed("no memory");
+    if (open_rings(r) && take_message(r, first, first_bytes))
+        receive(r);
+    return end(r);
+}
+
+int cli_tree_get(const struct cli_tree_options *options, struct lh_connection *connection,
+                 const char *const *paths, unsigned count, bool dry_run)
+{
+    struct receiver *r = begin(options, connection);
+    if (!r)
+        return cli_failed("no memory");
+    r->asked = true;
+    r->report.dry_run = dry_run;
+    if (open_rings(r) && ask(r, paths, count))
+        receive(r);
+    return end(r);
 }

@@ -6,12 +6,22 @@
 #ifndef LH_CLI_FILE_TREE_RECEIVER_H
 #define LH_CLI_FILE_TREE_RECEIVER_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include <longhaul/connection.h>
 
 #include "cli/file/tree_store.h"
 
-/* After the peer's CLI_FILE_TREE. Does not close the connection. Prints what became of it; returns the exit
- * status. */
-int cli_tree_receive(const struct cli_tree_options *options, struct lh_connection *connection);
+/* Neither closes the connection; both print what became of it, and return the exit status. */
+
+/* What the peer sends; first: its first message, which cli_tree_first() has found to be a ROOT. */
+int cli_tree_receive(const struct cli_tree_options *options, struct lh_connection *connection,
+                     const uint8_t *first, size_t first_bytes);
+
+/* What the peer has below its folder under these paths, and nothing else: the options have their names. */
+int cli_tree_get(const struct cli_tree_options *options, struct lh_connection *connection,
+                 const char *const *paths, unsigned count, bool dry_run);
 
 #endif

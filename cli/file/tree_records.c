@@ -11,7 +11,6 @@
 #include <longhaul/error.h>
 
 #include "cli/file/file_blocks.h"
-#include "cli/file/file_messages.h"
 #include "cli/file/file_names.h"
 #include "cli/terminal/terminal.h"
 
@@ -106,11 +105,13 @@ static const struct shape shapes[] = {
     {CLI_TREE_CANCEL, 0, 0},
     {CLI_TREE_IDLE, 0, 0},
     {CLI_TREE_END, NUMBER, 0},
+    {CLI_TREE_GET, NUMBER, CLI_TREE_DRY_RUN},
+    {CLI_TREE_WANT, PATH | PATH_EMPTY, 0},
     {CLI_TREE_DECISIONS, REST_BYTES, 0},
     {CLI_TREE_RESUME, NUMBER | DIGEST | POSITIVE, 0},
     {CLI_TREE_REFUSED, REST_TEXT, 0},
     {CLI_TREE_FAULT, PATH | REST_TEXT, 0},
-    {CLI_TREE_VERDICT, NUMBER | REST_TEXT, 0},
+    {CLI_TREE_VERDICT, NUMBER | REST_TEXT, CLI_TREE_STOPPED},
 };
 
 static const struct shape *shape_of(unsigned kind)
@@ -245,4 +246,15 @@ int64_t cli_tree_decode(const uint8_t *data, size_t bytes, struct cli_tree_recor
         return -LH_EPROTOCOL;
     *record = found;
     return (int64_t)(before + path + rest);
+}
+
+int cli_tree_first(const uint8_t *data, size_t bytes, struct cli_tree_record *record)
+{
+    /* Releases before 0.3 began with that. */
+    if (bytes >= 6 && !memcmp(data, "LHFILE", 6))
+        return -LH_EVERSION;
+    if (cli_tree_decode(data, bytes, record) < 0 ||
+        (record->kind != CLI_TREE_ROOT && record->kind != CLI_TREE_GET))
+        return -LH_EPROTOCOL;
+    return record->number == CLI_TREE_VERSION ? 0 : -LH_EVERSION;
 }

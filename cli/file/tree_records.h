@@ -15,6 +15,8 @@
  *   END                                      --->
  *                                            <---  VERDICT
  *
+ * Who connects is the sender; or it asks by a message of GET and a WANT for each path: then the other side is
+ * the sender, or ends it by VERDICT. FAULT of a sender names an entry that it cannot send.
  * FOLDER and LINK take effect where they stand; LISTED asks. FILE repeats what LISTED has announced, so the
  * receiver keeps no list. With CLI_TREE_PIPE DATA and one FILE_END follow ROOT, without a FILE. IDLE says
  * that the sender lives.
@@ -35,9 +37,8 @@
 #include <stdint.h>
 
 #include "cli/file/file_blocks.h"
-#include "cli/file/file_messages.h"
 
-#define CLI_TREE_VERSION 1
+#define CLI_TREE_VERSION 2
 
 #define CLI_TREE_MESSAGE_MAX CLI_BLOCK_BYTES
 #define CLI_TREE_PATH_MAX    4095u /* PATH_MAX without its zero */
@@ -57,20 +58,23 @@ enum cli_tree_kind {
     CLI_TREE_FILE_END = 10,  /* digest of all DATA and HOLE: cli_tree_hole_bytes() */
     CLI_TREE_CANCEL = 11,    /* the file could not be read to its end */
     CLI_TREE_IDLE = 12,
-    CLI_TREE_END = 13, /* number: entries that the sender could not send */
+    CLI_TREE_END = 13,  /* number: entries that the sender could not send */
+    CLI_TREE_GET = 14,  /* in place of ROOT; number: the version */
+    CLI_TREE_WANT = 15, /* path: below the sender's folder; empty: all that is in it */
 
     CLI_TREE_DECISIONS = 32, /* rest: a byte for each LISTED, enum cli_tree_decision */
     CLI_TREE_RESUME = 33,    /* decision: send it from an offset on, if what precedes has that digest */
     CLI_TREE_REFUSED = 34,   /* decision: no; rest: the reason */
-    CLI_TREE_FAULT = 35,     /* path, rest: the reason */
+    CLI_TREE_FAULT = 35,     /* of either side; path, rest: the reason */
     CLI_TREE_VERDICT = 36, /* number: entries that failed at the receiver; rest: what ended it, or empty */
 };
 
 enum cli_tree_decision { CLI_TREE_SKIP = 0, CLI_TREE_SEND = 1 };
 
 enum cli_tree_flag {
-    CLI_TREE_DRY_RUN = 1, /* ROOT: decide, and write nothing */
+    CLI_TREE_DRY_RUN = 1, /* ROOT, GET: decide, and write nothing */
     CLI_TREE_PIPE = 2,    /* ROOT: one file of unknown size; path: its name, or empty */
+    CLI_TREE_STOPPED = 1, /* VERDICT: by a signal or a lost path; a later transfer goes on */
     CLI_TREE_SPARSE = 1,  /* FILE: holes may follow, and no later transfer goes on in the middle */
 };
 
@@ -100,6 +104,9 @@ static inline void cli_tree_hole_bytes(uint64_t hole_bytes, uint8_t out[8])
 {
     cli_put_u64(out, hole_bytes);
 }
+
+/* Of a first message: 0; -LH_EVERSION: it is one of another version; -LH_EPROTOCOL: it is none. */
+int cli_tree_first(const uint8_t *data, size_t bytes, struct cli_tree_record *record);
 
 /* NULL when it is a relative path of plain names, none of them . or .., that is as long as file systems take;
  * else what is wrong with it, in words that go after "the path". */

@@ -14,7 +14,6 @@
 #include <longhaul/error.h>
 
 #include "cli/file/file_blocks.h"
-#include "cli/file/file_messages.h"
 #include "cli/file/tree_list.h"
 #include "cli/file/tree_message.h"
 #include "cli/file/tree_records.h"
@@ -31,14 +30,16 @@ struct sender {
     struct cli_block_ring answers;
     struct cli_tree_source source;
     struct cli_tree_report report;
-    struct cli_file_io begin_io;
     _Atomic bool stop;     /* for the walker and the reader of files */
     _Atomic bool sent;     /* END is out: the verdict comes next */
     _Atomic bool hopeless; /* no verdict will come */
+    bool stopped;          /* it says that the same command continues */
     bool verdict;          /* it came; the rest belongs to the thread of answers until that has ended */
     int answers_code;      /* what ended the answers */
     int code;              /* what ended the files */
     int input_error;       /* errno of standard input */
+    struct cli_pace pace;  /* of the thread of answers, from paced_ns on */
+    lh_time paced_ns;
     struct lh_bottleneck_report bottleneck;
     char path[CLI_TREE_PATH_MAX + 1]; /* of an entry that the receiver refused */
     char reason[CLI_TREE_TEXT_MAX + 64];
@@ -101,8 +102,10 @@ static bool take_answer(struct sender *s, const struct cli_tree_record *record)
         return true;
     case CLI_TREE_VERDICT:
         copy_text(record, text);
+        s->stopped = *text && record->flags & CLI_TREE_STOPPED;
         if (*text)
-            snprintf(s->reason, sizeof s->reason, "refused by the receiver: %s", text);
+            snprintf(s->reason, sizeof s->reason, "%s%s",
+                     s->stopped ? "" : "refused by the receiver: ", text);
         s->verdict = *text || (atomic_load(&s->sent) && record->number == s->report.refused);
         return s->verdict;
     default:
@@ -110,23 +113,11 @@ static bool take_answer(struct sender *s, const struct cli_tree_record *record)
     }
 }
 
-/* A receiver of an older release answers in its own format. */
-static int take_old_answer(struct sender *s, const uint8_t *data, size_t bytes)
-{
-    struct cli_file_message message;
-    if (cli_file_decode(data, bytes, &message) || !(message.flags & CLI_FILE_NO))
-        return -LH_EPROTOCOL;
-    cli_text_clean(message.text, strlen(message.text));
-    snprintf(s->reason, sizeof s->reason, "refused by the receiver: %.200s", message.text);
-    s->verdict = true;
-    return 0;
-}
-
 static int take_answers(struct sender *s, const uint8_t *data, size_t bytes)
 {
     struct cli_tree_record record;
-    if (bytes >= CLI_FILE_HEADER && !memcmp(data, "LHFILE", 6))
-        return take_old_answer(s, data, bytes);
+    if (cli_tree_first(data, bytes, &record) == -LH_EVERSION)
+        return -LH_EVERSION;
     for (size_t at = 0; at < bytes;) { /* each record of the message */
         int64_t used = cli_tree_decode(data + at, bytes - at, &record);
         if (used < 0 || s->verdict || !take_answer(s, &record))
@@ -136,6 +127,12 @@ static int take_answers(struct sender *s, const uint8_t *data, size_t bytes)
     return 0;
 }
 
+static bool loses_place(struct sender *s)
+{
+    bool slow = cli_pace_is_slow(&s->pace, cli_now() - s->paced_ns, cli_tree_report_work(&s->report));
+    return slow && s->sending->crowded && atomic_load(s->sending->crowded);
+}
+
 /* The next message of the receiver. */
 static int next_answer(struct sender *s)
 {
@@ -143,6 +140,8 @@ static int next_answer(struct sender *s)
     lh_time since = cli_now();            /* or when all was sent: the receiver syncs then */
     bool limited = s->sending->count > 0; /* who reads a pipe may take any time */
     int code = 0;
+    if (loses_place(s))
+        return -LH_ETIMEDOUT;
     while (!code && !cli_block_ring_full(&s->answers))
         code = cli_block_ring_post(&s->answers);
     /* Behind what has come there may be nothing to post for any more. */
@@ -153,7 +152,7 @@ static int next_answer(struct sender *s)
         if (cli_stopped() || atomic_load(&s->hopeless))
             return -LH_ECANCELED;
         since = limited && atomic_load(&s->sent) ? since : cli_now();
-        if (cli_now() - since > cli_disk_timeout(cli_tree_report_bytes(&s->report)))
+        if (loses_place(s) || cli_now() - since > cli_disk_timeout(cli_tree_report_bytes(&s->report)))
             return -LH_ETIMEDOUT;
     }
     if (!code)
@@ -185,6 +184,7 @@ static void *run_walk(void *argument)
     const struct cli_tree_walk walk = {.operands = s->sending->operands,
                                        .count = s->sending->count,
                                        .follow = s->sending->follow,
+                                       .rules = s->sending->rules,
                                        .list = &s->list,
                                        .packer = &s->walk_packer,
                                        .report = &s->report};
@@ -213,7 +213,7 @@ static bool send_entry(struct sender *s, const struct cli_tree_entry *entry)
     if (entry->kind == CLI_TREE_LISTED && entry->state == CLI_TREE_SKIPPED)
         cli_tree_report_skip(&s->report, entry->path, entry->path_bytes);
     if (entry->kind == CLI_TREE_LISTED && entry->state == CLI_TREE_WANTED && s->sending->dry_run) {
-        cli_tree_report_file(&s->report, entry->path, entry->path_bytes, entry->size_bytes);
+        cli_tree_report_file(&s->report, entry->path, entry->path_bytes, entry->size_bytes, NULL);
         cli_tree_report_moved(&s->report, entry->size_bytes);
     } else if (entry->kind == CLI_TREE_LISTED && entry->state == CLI_TREE_WANTED) {
         return cli_tree_source_send(&s->source, &s->sending->operands[entry->operand], entry);
@@ -257,9 +257,12 @@ static bool send_entries(struct sender *s)
 
 static bool send_pipe(struct sender *s)
 {
+    uint8_t digest[CLI_DIGEST_BYTES];
+    cli_tree_report_next(&s->report, "-", 1);
     bool sent = cli_tree_source_pipe(&s->source, STDIN_FILENO, &s->input_error);
+    cli_digest_get(&s->source.digest, digest);
     if (sent)
-        cli_tree_report_file(&s->report, "-", 1, cli_tree_report_bytes(&s->report));
+        cli_tree_report_file(&s->report, "-", 1, cli_tree_report_bytes(&s->report), digest);
     return sent;
 }
 
@@ -279,10 +282,8 @@ static bool send_end(struct sender *s)
 
 /* ---- whole ----------------------------------------------------------------------------------------- */
 
-/* The kind of this transfer, and the first record of its stream. */
 static int begin(struct sender *s)
 {
-    const struct cli_file_message tree = {.kind = CLI_FILE_TREE};
     const struct cli_tree_record root = {
         .kind = CLI_TREE_ROOT,
         .flags = (s->sending->count ? 0 : CLI_TREE_PIPE) | (s->sending->dry_run ? CLI_TREE_DRY_RUN : 0),
@@ -297,10 +298,9 @@ static int begin(struct sender *s)
         code = s->walk_packer.code;
     if (!code && !cli_tree_packer_open(&s->packer, s->connection, 0, &s->stop))
         code = s->packer.code;
+    s->packer.stall_ns = CLI_DISK_TIMEOUT_NS; /* of a tree without files */
     if (!code)
         code = cli_tree_source_open(&s->source, &s->packer, &s->report, s->sending->follow);
-    if (!code)
-        code = cli_file_send(s->connection, &s->begin_io, &tree);
     if (!code && (!cli_tree_packer_add(&s->packer, &root) || !cli_tree_packer_flush(&s->packer)))
         code = s->packer.code;
     return code;
@@ -342,7 +342,7 @@ static int status_of(struct sender *s)
     if (s->verdict && !*s->reason)
         return s->report.failed ? CLI_EXIT_FAILED : CLI_EXIT_OK;
     if (*s->reason)
-        return CLI_EXIT_FAILED;
+        return s->stopped ? CLI_EXIT_LOST : CLI_EXIT_FAILED;
     bool wrong = code == -LH_EPROTOCOL || code == -LH_EVERSION || code == -LH_ENOMEM;
     snprintf(s->reason, sizeof s->reason, "%s%s",
              code ? cli_file_strerror(s->connection, code, "receiver") : "no memory or no thread",
@@ -357,7 +357,6 @@ static void clean_up(struct sender *s)
     cli_block_ring_close(&s->answers);
     cli_tree_source_close(&s->source);
     cli_tree_list_close(&s->list);
-    cli_file_io_end(&s->begin_io);
 }
 
 int cli_tree_send(const struct cli_tree_sending *sending, struct lh_connection *connection)
@@ -367,8 +366,11 @@ int cli_tree_send(const struct cli_tree_sending *sending, struct lh_connection *
         return cli_failed("no memory");
     s->sending = sending;
     s->connection = connection;
-    s->report =
-        (struct cli_tree_report){.done = "sent", .json = sending->json, .dry_run = sending->dry_run};
+    s->paced_ns = cli_now();
+    s->report = (struct cli_tree_report){.done = "sent",
+                                         .json = sending->json,
+                                         .names_peer = sending->names_peer,
+                                         .dry_run = sending->dry_run};
     cli_tree_report_begin(&s->report, lh_peer_name(connection));
     s->code = begin(s);
     bool sent = !s->code && run(s);

@@ -9,10 +9,12 @@
 #ifndef LH_CLI_FILE_TREE_SENDER_H
 #define LH_CLI_FILE_TREE_SENDER_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include <longhaul/connection.h>
 
+#include "cli/file/tree_rules.h"
 #include "cli/file/tree_walk.h"
 
 struct cli_tree_sending {
@@ -20,11 +22,16 @@ struct cli_tree_sending {
     unsigned count;     /* 0: standard input */
     const char *folder; /* below the receiver's; of a pipe: its name there; or "" */
     bool follow;
+    const struct cli_tree_rules *rules; /* what is left out; NULL: nothing */
     bool dry_run;
     bool json;
+    bool names_peer; /* one of several transfers of this process */
+    const _Atomic bool
+        *crowded; /* slow peers lose their place while it is set (cli_pace_is_slow); or NULL */
 };
 
-/* Does not close the connection. Prints what became of it; returns the exit status. */
+/* Operands with a reason are reported. Does not close the connection. Prints what became of it; returns the
+ * exit status. */
 int cli_tree_send(const struct cli_tree_sending *sending, struct lh_connection *connection);
 
 #endif

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -63,6 +64,7 @@ static bool open_file(struct reading *r)
 {
     const int flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC;
     const char *path = r->entry->path;
+    char first;
     r->file = r->source->follow ? openat(r->operand->folder, path, flags)
                                 : cli_beneath_open(r->operand->folder, path, flags, 0);
     if (r->file < 0) {
@@ -73,6 +75,8 @@ static bool open_file(struct reading *r)
         r->reason = strerror(errno);
     else if (!S_ISREG(r->status.st_mode))
         r->reason = "was replaced while it was sent";
+    else if (!r->status.st_size && cli_read_at(r->file, &first, 1, 0) > 0)
+        r->reason = "has no known size (send a copy)"; /* as those of /proc and /sys */
     return !r->reason;
 }
 
@@ -175,10 +179,13 @@ static bool compare_start(struct reading *r)
     bool same = block && entry->resume_bytes <= (uint64_t)r->status.st_size;
     lh_time since = cli_now();
     for (uint64_t offset = 0; same && offset < entry->resume_bytes; offset += CLI_BLOCK_BYTES) {
-        same = !cli_stopped() && cli_tree_packer_idle(r->source->packer, &since) &&
+        same = !cli_stopped() && !atomic_load(r->source->packer->stop) &&
+               cli_tree_packer_idle(r->source->packer, &since) &&
                read_bytes(r, block, CLI_BLOCK_BYTES, offset);
-        if (same)
+        if (same) {
             cli_digest_add(&r->source->digest, block, CLI_BLOCK_BYTES);
+            cli_tree_report_compared(r->source->report, CLI_BLOCK_BYTES);
+        }
     }
     free(block);
     cli_digest_get(&r->source->digest, digest);
@@ -283,17 +290,23 @@ bool cli_tree_source_send(struct cli_tree_source *source, const struct cli_tree_
                           const struct cli_tree_entry *entry)
 {
     struct reading r = {.source = source, .operand = operand, .entry = entry, .file = -1};
-    bool going = true;
+    bool going = true, sparse = false;
+    uint8_t digest[CLI_DIGEST_BYTES];
+    cli_tree_report_next(source->report, entry->path, entry->path_bytes);
     if (open_file(&r)) {
-        bool sparse = has_hole(&r);
+        sparse = has_hole(&r);
         going = !sparse && r.status.st_size <= (off_t)PACKED_BYTES ? send_packed(&r) : send_cut(&r, sparse);
     }
     if (r.file >= 0)
         close(r.file);
-    if (r.reason)
+    cli_digest_get(&source->digest, digest);
+    if (r.reason) {
         cli_tree_report_fault(source->report, operand->prefix, entry->path, entry->path_bytes, r.reason);
-    else if (going)
-        cli_tree_report_file(source->report, entry->path, entry->path_bytes, (uint64_t)r.status.st_size);
+        going = going && cli_tree_packer_fault(source->packer, entry->path, entry->path_bytes, r.reason);
+    } else if (going) {
+        cli_tree_report_file(source->report, entry->path, entry->path_bytes, (uint64_t)r.status.st_size,
+                             sparse ? NULL : digest);
+    }
     return going;
 }
 

@@ -60,7 +60,29 @@ static bool exists(struct cli_tree_store *store, bool folder)
                                 : "a file of that name exists (--force at the receiver replaces it)");
 }
 
+/* ---- changes --------------------------------------------------------------------------------------- */
+
+/* The file that gets its name now; -1: something else that has to come to the disk. */
+static void note_change(struct cli_tree_store *store, int file)
+{
+    if (store->only >= 0)
+        close(store->only);
+    store->only = file >= 0 && !store->changes ? fcntl(file, F_DUPFD_CLOEXEC, 3) : -1;
+    store->changes = store->changes || store->only < 0 ? 2 : 1;
+}
+
 /* ---- names ----------------------------------------------------------------------------------------- */
+
+/* Whether a path begins with a name that was asked for. */
+static bool is_asked_for(const struct cli_tree_options *options, const char *path, size_t bytes)
+{
+    const char *slash = memchr(path, '/', bytes);
+    size_t name = slash ? (size_t)(slash - path) : bytes;
+    for (unsigned i = 0; i < options->names_count; i++)
+        if (strlen(options->names[i]) == name && !memcmp(options->names[i], path, name))
+            return true;
+    return false;
+}
 
 /* A name that this transfer may use: the folder of it open in beneath->folder, the name in beneath->name. */
 static bool find_parent(struct cli_tree_store *store, struct cli_beneath *beneath, const char *path,
@@ -71,6 +93,8 @@ static bool find_parent(struct cli_tree_store *store, struct cli_beneath *beneat
         return failed(store, "the folder cannot be opened", -parent);
     if (cli_file_name_reserved(beneath->name, strlen(beneath->name)))
         return refuse(store, "the name is reserved for unfinished files");
+    if (store->options->names)
+        return is_asked_for(store->options, path, bytes) || refuse(store, "was not asked for");
     if (path[0] == '.' && store->root == store->options->folder && !store->options->dotfiles)
         return refuse(store, DOT_REASON);
     return true;
@@ -148,6 +172,7 @@ static bool open_root(struct cli_tree_store *store, const struct cli_tree_record
     if (opened < 0 && !(opened == -ENOENT && store->dry_run))
         return failed(store, "the folder cannot be opened", -opened);
     store->root = opened;
+    note_change(store, -1);
     return true;
 }
 
@@ -157,7 +182,7 @@ bool cli_tree_store_open(struct cli_tree_store *store, const struct cli_tree_opt
     bool pipe = root->flags & CLI_TREE_PIPE;
     *store = (struct cli_tree_store){
         .options = options, .root = options->folder, .dry_run = root->flags & CLI_TREE_DRY_RUN};
-    store->list_at.folder = store->data_at.folder = store->file.file = store->mounted = -1;
+    store->list_at.folder = store->data_at.folder = store->file.file = store->mounted = store->only = -1;
     if (cli_digest_open(&store->digest))
         return failed(store, "memory", ENOMEM);
     if (options->folder < 0 && !pipe)
@@ -181,6 +206,7 @@ void cli_tree_store_close(struct cli_tree_store *store)
         cli_digest_close(&store->digest);
     if (store->mounted >= 0)
         close(store->mounted);
+    note_change(store, -1);
     store->mounted = -1;
     free(store->block);
     store->block = NULL;
@@ -242,6 +268,8 @@ void cli_tree_store_decide(struct cli_tree_store *store, const struct cli_tree_r
     }
     bool found = !fstatat(at->folder, at->name, &status, AT_SYMLINK_NOFOLLOW);
     if (found && unchanged(&status, listed)) {
+        /* Of an earlier transfer, which may have ended before it was on disk. */
+        note_change(store, -1);
         answer->number = CLI_TREE_SKIP;
     } else if (found && (S_ISDIR(status.st_mode) || !store->options->force)) {
         exists(store, S_ISDIR(status.st_mode));
@@ -277,6 +305,7 @@ bool cli_tree_store_folder(struct cli_tree_store *store, const struct cli_tree_r
         return true;
     if (!find_parent(store, at, record->path, record->path_bytes))
         return false;
+    note_change(store, -1);
     if (!mkdirat(at->folder, at->name, FOLDER_MODE))
         return true;
     return errno == EEXIST ? reuse_folder(store, at->folder, at->name)
@@ -290,6 +319,7 @@ bool cli_tree_store_folder_end(struct cli_tree_store *store, const struct cli_tr
     const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, record->attributes.written};
     if (store->dry_run)
         return true;
+    note_change(store, -1);
     if (!find_parent(store, at, record->path, record->path_bytes))
         return false;
     int folder = openat(at->folder, at->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -332,6 +362,7 @@ bool cli_tree_store_link(struct cli_tree_store *store, const struct cli_tree_rec
     target[record->rest_bytes] = 0;
     if (!find_parent(store, at, record->path, record->path_bytes))
         return false;
+    note_change(store, -1);
     if (same_link(at->folder, at->name, target)) {
         set_link_time(store, at->folder, at->name, record);
         return true;
@@ -362,6 +393,7 @@ bool cli_tree_store_hard_link(struct cli_tree_store *store, const struct cli_tre
     if (!find_parent(store, from, record->rest, record->rest_bytes) ||
         !find_parent(store, at, record->path, record->path_bytes))
         return false;
+    note_change(store, -1);
     if (fstatat(from->folder, from->name, &status, AT_SYMLINK_NOFOLLOW))
         return failed(store, "the file that it is a hard link to", errno);
     /* It may have been refused, or canceled: the file of that name is then an older one. */
@@ -406,10 +438,25 @@ static bool note_file_system(struct cli_tree_store *store, int file)
     return true;
 }
 
+/* The only file, and its name: without all that other processes have written. */
+static bool sync_only(struct cli_tree_store *store)
+{
+    int folder = openat(store->data_at.folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int error = fsync(store->only) ? errno : 0;
+    /* Folders that cannot be synced (some network file systems) do it on their own. */
+    if (folder >= 0)
+        fsync(folder);
+    if (folder >= 0)
+        close(folder);
+    return !error || failed(store, "writing to disk", error);
+}
+
 bool cli_tree_store_sync(struct cli_tree_store *store)
 {
     if (store->dry_run || store->root < 0)
         return true;
+    if (store->only >= 0)
+        return sync_only(store);
     if (syncfs(store->root))
         return failed(store, "writing to disk", errno);
     return sync_mounted(store);
@@ -631,6 +678,7 @@ static bool end(struct cli_tree_store *store, const uint8_t digest[CLI_DIGEST_BY
     if (file->partial_open) {
         if (!note_file_system(store, file->partial.file))
             return false;
+        note_change(store, file->partial.file);
         if (!cli_partial_commit(&file->partial, file->attributes.mode & ~store->options->umask,
                                 &file->attributes.written))
             return partial_failed(store);
@@ -641,6 +689,7 @@ static bool end(struct cli_tree_store *store, const uint8_t digest[CLI_DIGEST_BY
     /* With its size on disk before its data, it would look complete after a loss of power. */
     if (file->sparse && (ftruncate(file->file, (off_t)file->size_bytes) || fsync(file->file)))
         return failed(store, "writing the file", errno);
+    note_change(store, file->file);
     return set_attributes(store) && note_file_system(store, file->file) &&
            name_file(store, store->data_at.name);
 }
@@ -648,15 +697,16 @@ static bool end(struct cli_tree_store *store, const uint8_t digest[CLI_DIGEST_BY
 bool cli_tree_store_end(struct cli_tree_store *store, const uint8_t digest[CLI_DIGEST_BYTES])
 {
     bool right = end(store, digest);
-    cli_tree_store_drop(store, true);
+    /* A later transfer has no use for one that is complete and may not have its name. */
+    cli_tree_store_drop(store, store->fatal);
     return right;
 }
 
 void cli_tree_store_drop(struct cli_tree_store *store, bool keep)
 {
     struct cli_tree_file *file = &store->file;
-    if (file->partial_open)
-        cli_partial_abandon(&file->partial, keep);
+    store->kept_bytes = file->partial_open ? cli_partial_abandon(&file->partial, keep) : 0;
+    store->kept_of = file->size_bytes;
     if (file->temporary_named)
         unlinkat(file->parent, file->temporary, 0);
     if (file->file >= 0)

@@ -12,6 +12,7 @@
 #ifndef LH_CLI_FILE_TREE_STORE_H
 #define LH_CLI_FILE_TREE_STORE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -23,15 +24,20 @@
 #include "cli/file/tree_records.h"
 
 /* From that size on an interrupted file is continued. */
-#define CLI_TREE_LARGE_BYTES ((uint64_t)64 << 20)
+#define CLI_TREE_LARGE_BYTES ((uint64_t)16 << 20)
 
 struct cli_tree_options {
-    int folder;    /* where all goes, open; -1: to `pipe` */
-    int pipe;      /* standard output, for a stream of CLI_TREE_PIPE; else -1 */
-    bool force;    /* may replace files */
-    bool dotfiles; /* takes names in the output folder that begin with a dot */
-    mode_t umask;  /* what files may not permit */
-    bool json;     /* a line for each event, on stdout */
+    int folder;               /* where all goes, open; -1: to `pipe` */
+    int pipe;                 /* standard output, for a stream of CLI_TREE_PIPE; else -1 */
+    bool force;               /* may replace files */
+    bool dotfiles;            /* takes names in the output folder that begin with a dot */
+    mode_t umask;             /* what files may not permit */
+    bool json;                /* a line for each event, on stdout */
+    bool names_peer;          /* one of several transfers of this process */
+    const char *const *names; /* the only ones that may come in the output folder; NULL: any */
+    unsigned names_count;
+    const _Atomic bool
+        *crowded; /* slow peers lose their place while it is set (cli_pace_is_slow); or NULL */
 };
 
 #define CLI_TREE_TEMPORARY_MAX 48
@@ -58,11 +64,14 @@ struct cli_tree_store {
     struct cli_beneath list_at, data_at;
     struct cli_tree_file file;
     struct cli_digest digest;
-    int mounted;                 /* a file on another file system than root: not synced; or -1 */
-    uint8_t *block;              /* for unfinished files of earlier transfers; or NULL */
-    bool fatal;                  /* after false: nothing else can be written either */
-    bool attributes_lost;        /* some time was not preserved */
-    char reason[CLI_REASON_MAX]; /* after false: why, in words that go to both sides */
+    uint64_t kept_bytes, kept_of; /* of the file that was dropped last: for a later transfer */
+    unsigned changes;             /* files that were named, folders, links; up to 2 */
+    int only;                     /* the file that is the only change so far; or -1 */
+    int mounted;                  /* a file on another file system than root: not synced; or -1 */
+    uint8_t *block;               /* for unfinished files of earlier transfers; or NULL */
+    bool fatal;                   /* after false: nothing else can be written either */
+    bool attributes_lost;         /* some time was not preserved */
+    char reason[CLI_REASON_MAX];  /* after false: why, in words that go to both sides */
 };
 
 /* All return false with the reason, unless they say something else. */

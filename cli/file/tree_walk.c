@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli/file/tree_walk.h"
 
+#include <arpa/inet.h>
 #include <assert.h>
 #include <dirent.h>
 #include <errno.h>
@@ -17,24 +18,37 @@
 
 #include "cli/file/file_blocks.h"
 #include "cli/file/file_names.h"
+#include "cli/file/tree_beneath.h"
 #include "cli/file/tree_list.h"
 #include "cli/file/tree_message.h"
 #include "cli/file/tree_records.h"
 #include "cli/file/tree_report.h"
+#include "cli/file/tree_rules.h"
 #include "cli/options/peer_address.h"
 #include "cli/terminal/terminal.h"
 
-/* ---- destination ----------------------------------------------------------------------------------- */
+/* ---- remote paths ---------------------------------------------------------------------------------- */
 
-/* Where HOST ends in "HOST…", "[IPv6]…" or an IPv6 address, which has two colons and no other letters. */
+/* As far as its letters go: "::" stands in no port and no path that begins behind one. */
+static bool is_ipv6(const char *text, size_t bytes)
+{
+    char address[INET6_ADDRSTRLEN];
+    struct in6_addr unused;
+    if (memmem(text, bytes, "::", 2))
+        return true;
+    snprintf(address, sizeof address, "%.*s", (int)(bytes < sizeof address ? bytes : 0), text);
+    return inet_pton(AF_INET6, address, &unused) == 1;
+}
+
+/* Where HOST ends in "HOST…", "[IPv6]…" or an IPv6 address. */
 static size_t host_bytes(const char *text)
 {
     const char *bracket = *text == '[' ? strchr(text, ']') : NULL;
     size_t colon = strcspn(text, ":"), digits = strspn(text, "0123456789abcdefABCDEF:.");
     if (*text == '[')
         return bracket ? (size_t)(bracket - text) + 1 : strlen(text);
-    bool several = digits > colon && memchr(text + colon + 1, ':', digits - colon - 1);
-    return several && (!text[digits] || text[digits] == '%') ? strlen(text) : colon;
+    bool whole = digits > colon && (!text[digits] || text[digits] == '%');
+    return whole && is_ipv6(text, digits) ? strlen(text) : colon;
 }
 
 /* Drops "." and further slashes. */
@@ -56,7 +70,7 @@ static bool plain_path(const char *text, char folder[CLI_TREE_PATH_MAX + 1])
     return true;
 }
 
-int cli_destination_parse(const char *text, struct cli_address *address, char folder[CLI_TREE_PATH_MAX + 1])
+int cli_remote_parse(const char *text, const char *absolute, struct cli_remote *remote)
 {
     char host[CLI_ADDRESS_MAX];
     size_t bytes = host_bytes(text),
@@ -65,24 +79,31 @@ int cli_destination_parse(const char *text, struct cli_address *address, char fo
     bool port = digits && (!*after || *after == ':');
     size_t kept = port ? (size_t)(after - text) : bytes;
     const char *path = text[kept] == ':' && text[kept + 1] ? text + kept + 1 : NULL;
-    folder[0] = 0;
+    remote->path[0] = 0;
+    remote->has_path = path;
     if (!path)
-        return cli_address_parse("HOST[:PORT]", text, CLI_PORT_FILES, false, address);
+        return cli_address_parse("HOST[:PORT]", text, CLI_PORT_FILES, false, &remote->address);
     if (*path == '/')
-        return cli_misused("%s: DIR is absolute (the receiver chooses: longhaul recv --output %s)", text,
-                           path);
-    const char *wrong = plain_path(path, folder) ? NULL : "is longer than 4095 bytes";
-    wrong = !wrong && *folder ? cli_tree_path_wrong(folder, strlen(folder)) : wrong;
+        return cli_misused("%s: %s is absolute (%s)", text, path, absolute);
+    const char *wrong = plain_path(path, remote->path) ? NULL : "is longer than 4095 bytes";
+    wrong = !wrong && *remote->path ? cli_tree_path_wrong(remote->path, strlen(remote->path)) : wrong;
     if (wrong)
-        return cli_misused("%s: DIR %s", text, wrong);
+        return cli_misused("%s: the path %s", text, wrong);
     snprintf(host, sizeof host, "%.*s", kept < sizeof host ? (int)kept : (int)sizeof host - 1, text);
-    return cli_address_parse("HOST[:PORT]", host, CLI_PORT_FILES, false, address);
+    return cli_address_parse("HOST[:PORT]", host, CLI_PORT_FILES, false, &remote->address);
 }
 
 /* ---- operands -------------------------------------------------------------------------------------- */
 
-bool cli_tree_operand_open(struct cli_tree_operand *operand, const char *path,
-                           char reason[CLI_TREE_OPERAND_REASON_MAX])
+static bool give_reason(struct cli_tree_operand *operand, const char *reason, int error)
+{
+    snprintf(operand->reason, sizeof operand->reason, "%s%s%s", reason, error ? ": " : "",
+             error ? strerror(error) : "");
+    cli_tree_operand_close(operand);
+    return false;
+}
+
+bool cli_tree_operand_open(struct cli_tree_operand *operand, const char *path)
 {
     size_t bytes = strlen(path);
     struct stat status;
@@ -91,10 +112,8 @@ bool cli_tree_operand_open(struct cli_tree_operand *operand, const char *path,
         bytes--;
     const char *slash = memrchr(path, '/', bytes);
     size_t before = slash ? (size_t)(slash - path) + 1 : 0;
-    snprintf(reason, CLI_TREE_OPERAND_REASON_MAX, "%s",
-             bytes ? "is longer than paths may be" : "is empty (a folder: .)");
     if (!bytes || before > CLI_TREE_PATH_MAX || bytes - before > CLI_FILE_NAME_MAX)
-        return false;
+        return give_reason(operand, bytes ? "is longer than paths may be" : "is empty (a folder: .)", 0);
     snprintf(operand->prefix, sizeof operand->prefix, "%.*s", (int)before, path);
     snprintf(operand->name, sizeof operand->name, "%.*s", (int)(bytes - before), path + before);
     /* Their names are no names: what is in them is sent. */
@@ -105,11 +124,32 @@ bool cli_tree_operand_open(struct cli_tree_operand *operand, const char *path,
     }
     operand->folder = open(*operand->prefix ? operand->prefix : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (operand->folder < 0 ||
-        (*operand->name && fstatat(operand->folder, operand->name, &status, AT_SYMLINK_NOFOLLOW))) {
-        snprintf(reason, CLI_TREE_OPERAND_REASON_MAX, "cannot be opened: %s", strerror(errno));
-        cli_tree_operand_close(operand);
-        return false;
-    }
+        (*operand->name && fstatat(operand->folder, operand->name, &status, AT_SYMLINK_NOFOLLOW)))
+        return give_reason(operand, "cannot be opened", errno);
+    return true;
+}
+
+bool cli_tree_operand_beneath(struct cli_tree_operand *operand, int root, const char *path, size_t bytes)
+{
+    const char *slash = bytes ? memrchr(path, '/', bytes) : NULL;
+    size_t before = slash ? (size_t)(slash - path) : 0, name = bytes ? bytes - before - (slash != NULL) : 0;
+    struct stat status;
+    assert(bytes <= CLI_TREE_PATH_MAX && name <= CLI_FILE_NAME_MAX);
+    *operand = (struct cli_tree_operand){.folder = -1};
+    memcpy(operand->prefix, path, before);
+    memcpy(operand->name, path + bytes - name, name);
+    int folder = cli_beneath_open(root, operand->prefix, O_RDONLY | O_DIRECTORY, 0);
+    memcpy(operand->prefix, path, bytes); /* a reason names all of it */
+    if (folder < 0)
+        return give_reason(operand,
+                           folder == -ELOOP || folder == -ENOTDIR
+                               ? "a link or a file is in place of a folder"
+                               : "cannot be opened",
+                           folder == -ELOOP || folder == -ENOTDIR ? 0 : -folder);
+    operand->folder = folder;
+    if (name && fstatat(folder, operand->name, &status, AT_SYMLINK_NOFOLLOW))
+        return give_reason(operand, "cannot be opened", errno);
+    operand->prefix[before + (slash != NULL)] = 0;
     return true;
 }
 
@@ -177,10 +217,12 @@ struct walker {
     unsigned lists;   /* that were sent */
 };
 
-static void fault(struct walker *w, const char *reason)
+/* False: a message could not be sent. */
+static bool fault(struct walker *w, const char *reason)
 {
     cli_tree_report_fault(w->walk->report, w->walk->operands[w->operand].prefix, w->path, w->path_bytes,
                           reason);
+    return cli_tree_packer_fault(w->walk->packer, w->path, w->path_bytes, reason);
 }
 
 static bool flush(struct walker *w)
@@ -281,10 +323,8 @@ static bool add_link(struct walker *w, int folder, const char *name, const struc
     char target[CLI_TREE_PATH_MAX + 2];
     struct cli_tree_record link = record_of(w, CLI_TREE_LINK, status);
     ssize_t bytes = readlinkat(folder, name, target, sizeof target);
-    if (bytes <= 0 || bytes > (ssize_t)CLI_TREE_PATH_MAX) {
-        fault(w, bytes < 0 ? strerror(errno) : "the link leads to a path that is too long");
-        return true;
-    }
+    if (bytes <= 0 || bytes > (ssize_t)CLI_TREE_PATH_MAX)
+        return fault(w, bytes < 0 ? strerror(errno) : "the link leads to a path that is too long");
     link.rest = target;
     link.rest_bytes = (size_t)bytes;
     cli_output_lock();
@@ -307,20 +347,18 @@ static bool enter(struct walker *w, int parent, const char *name, bool root)
 {
     struct stat status;
     struct level *level = &w->levels[w->depth];
-    if (w->depth == DEPTH_MAX) {
-        fault(w, "folders are nested too deeply (at most 512)");
-        return true;
-    }
+    if (w->depth == DEPTH_MAX)
+        return fault(w, "folders are nested too deeply (at most 512)");
     int folder = openat(parent, name,
                         O_RDONLY | O_DIRECTORY | O_CLOEXEC | (w->walk->follow || root ? 0 : O_NOFOLLOW));
     DIR *stream = folder >= 0 && !fstat(folder, &status) ? fdopendir(folder) : NULL;
     if (!stream || is_circle(w, &status)) {
-        fault(w, stream ? "the link leads to a folder that contains it" : strerror(errno));
+        bool sent = fault(w, stream ? "the link leads to a folder that contains it" : strerror(errno));
         if (stream)
             closedir(stream);
         else if (folder >= 0)
             close(folder);
-        return true;
+        return sent;
     }
     *level = (struct level){.folder = stream,
                             .path_bytes = w->path_bytes,
@@ -362,22 +400,21 @@ static const char *kind_of(mode_t mode)
 static bool visit(struct walker *w, int folder, const char *name)
 {
     struct stat status;
-    if (cli_file_name_reserved(name, strlen(name))) {
-        fault(w, "the name is reserved for unfinished files");
+    int error = fstatat(folder, name, &status, w->walk->follow ? 0 : AT_SYMLINK_NOFOLLOW) ? errno : 0;
+    w->path[w->path_bytes] = 0;
+    if (cli_tree_rules_exclude(w->walk->rules, w->path, !error && S_ISDIR(status.st_mode)))
         return true;
-    }
-    if (fstatat(folder, name, &status, w->walk->follow ? 0 : AT_SYMLINK_NOFOLLOW)) {
-        fault(w, strerror(errno));
-        return true;
-    }
+    if (cli_file_name_reserved(name, strlen(name)))
+        return fault(w, "the name is reserved for unfinished files");
+    if (error)
+        return fault(w, strerror(error));
     if (S_ISREG(status.st_mode))
         return add_file(w, &status);
     if (S_ISDIR(status.st_mode))
         return enter(w, folder, name, false);
     if (S_ISLNK(status.st_mode))
         return add_link(w, folder, name, &status);
-    fault(w, kind_of(status.st_mode));
-    return true;
+    return fault(w, kind_of(status.st_mode));
 }
 
 /* ---- walk ------------------------------------------------------------------------------------------ */
@@ -407,21 +444,27 @@ static bool step(struct walker *w)
     if (!found) {
         int error = errno;
         w->path_bytes = w->levels[w->depth - 1].path_bytes;
-        if (error)
-            fault(w, strerror(error));
-        return leave(w);
+        return (!error || fault(w, strerror(error))) && leave(w);
     }
-    if (!set_path(w, found->d_name)) {
-        fault(w, "holds an entry whose path is longer than 4095 bytes");
-        return true;
-    }
+    if (!set_path(w, found->d_name))
+        return fault(w, "holds an entry whose path is longer than 4095 bytes");
     return visit(w, dirfd(folder), found->d_name);
+}
+
+/* A path that was asked for, and that cannot be sent. */
+static bool refuse_operand(struct walker *w, const struct cli_tree_operand *operand)
+{
+    size_t bytes = strlen(operand->prefix);
+    cli_tree_report_fault(w->walk->report, "", operand->prefix, bytes, operand->reason);
+    return cli_tree_packer_fault(w->walk->packer, operand->prefix, bytes, operand->reason);
 }
 
 static bool walk_operand(struct walker *w)
 {
     const struct cli_tree_operand *operand = &w->walk->operands[w->operand];
     w->path_bytes = 0;
+    if (*operand->reason)
+        return refuse_operand(w, operand);
     bool going = *operand->name ? set_path(w, operand->name) && visit(w, operand->folder, operand->name)
                                 : enter(w, operand->folder, ".", true);
     while (going && w->depth && !cli_stopped()) /* each entry of the tree */

@@ -14,7 +14,10 @@
 #include "cli/file/tree_message.h"
 #include "cli/file/tree_records.h"
 #include "cli/file/tree_report.h"
+#include "cli/file/tree_rules.h"
 #include "cli/options/peer_address.h"
+
+#define CLI_TREE_OPERAND_REASON_MAX 128
 
 /* A PATH of the command line. Its name, and what lies in it, keep their names at the receiver; of ".", ".."
  * and "/" the content alone is sent. */
@@ -22,25 +25,35 @@ struct cli_tree_operand {
     int folder;                         /* that it lies in, open */
     char prefix[CLI_TREE_PATH_MAX + 2]; /* as typed before its name: "", "a/b/" */
     char name[CLI_FILE_NAME_MAX + 1];   /* "" for ".", whose folder is `folder` */
+    char reason
+        [CLI_TREE_OPERAND_REASON_MAX]; /* "" or why it cannot be sent, in words that go after the path;
+                                                 `prefix` is all of the path then */
 };
 
-#define CLI_TREE_OPERAND_REASON_MAX 128
+/* "HOST", "HOST:PATH", "HOST:PORT", "HOST:PORT:PATH", with HOST as cli_address_parse() takes it. What follows
+ * HOST: and is digits alone is a port. path: PATH without "." and further slashes, or "". */
+struct cli_remote {
+    struct cli_address address;
+    bool has_path;
+    char path[CLI_TREE_PATH_MAX + 1];
+};
 
-/* "HOST", "HOST:DIR", "HOST:PORT", "HOST:PORT:DIR", with HOST as cli_address_parse() takes it. What follows
- * HOST: and is digits alone is a port. folder: DIR without "." and further slashes, or "". CLI_PROCEED; or
- * CLI_EXIT_USAGE after reporting the cause. */
-int cli_destination_parse(const char *text, struct cli_address *address,
-                          char folder[CLI_TREE_PATH_MAX + 1]);
+/* absolute: what to do instead, where PATH begins with a slash. CLI_PROCEED; or CLI_EXIT_USAGE after
+ * reporting the cause. */
+int cli_remote_parse(const char *text, const char *absolute, struct cli_remote *remote);
 
-/* False: reason, in words that go after the path. */
-bool cli_tree_operand_open(struct cli_tree_operand *operand, const char *path,
-                           char reason[CLI_TREE_OPERAND_REASON_MAX]);
+/* False: there is a reason. */
+bool cli_tree_operand_open(struct cli_tree_operand *operand, const char *path);
+/* Of a peer: a path that cli_tree_path_wrong() lets pass, or an empty one, below an open folder. No link on
+ * it is followed. */
+bool cli_tree_operand_beneath(struct cli_tree_operand *operand, int root, const char *path, size_t bytes);
 void cli_tree_operand_close(struct cli_tree_operand *operand);
 
 struct cli_tree_walk {
     const struct cli_tree_operand *operands;
     unsigned count;
-    bool follow; /* sends what symbolic links lead to */
+    bool follow;                        /* sends what symbolic links lead to */
+    const struct cli_tree_rules *rules; /* what is left out; NULL: nothing */
     struct cli_tree_list *list;
     struct cli_tree_packer *packer; /* of the walker alone */
     struct cli_tree_report *report;

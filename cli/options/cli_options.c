@@ -310,6 +310,8 @@ static const struct cli_peer_option table[] = {
     {"recv", "wait", "send", "only a sender connects"},
     {"recv", "path-file", "send", "only a sender learns the rate of a path"},
     {"recv", "follow", "send", "the sender reads the links"},
+    {"recv", "exclude", "send", "the sender reads the folders"},
+    {"recv", "include", "send", "the sender reads the folders"},
     {"recv", "dry-run", "send", "the sender asks for it"},
 };
 

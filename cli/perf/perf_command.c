@@ -14,7 +14,7 @@
 
 #include <longhaul/units.h>
 
-#include "cli/file/file_messages.h"
+#include "cli/file/file_blocks.h"
 #include "cli/options/cli_options.h"
 #include "cli/options/option_values.h"
 #include "cli/options/peer_address.h"

@@ -17,7 +17,7 @@
 #include <longhaul/connection.h>
 #include <longhaul/error.h>
 
-#include "cli/file/file_messages.h"
+#include "cli/file/file_blocks.h"
 #include "cli/terminal/terminal.h"
 
 /* ---- message --------------------------------------------------------------------------------------- */

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 
-#include "cli/file/file_messages.h"
+#include "cli/file/file_blocks.h"
 #include "cli/options/option_values.h"
 #include "cli/options/peer_address.h"
 #include "cli/perf/perf_messages.h"

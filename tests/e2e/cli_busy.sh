@@ -4,13 +4,13 @@
 . "$(dirname "$0")/lib_cli.sh"
 
 mkdir "$work/out"
-make_file "$work/first" 3000000
+make_file "$work/first" 24000000
 make_file "$work/second" 100000
 make_file "$work/third" 100000
 
 say "two senders wait for one that takes 12 s; a third has less patience"
 start_recv recv "$work/out" --keep --jobs 1
-"$LONGHAUL" send "$work/first" "$where" --rate 2Mbit >"$work/first.out" 2>"$work/first.err" &
+"$LONGHAUL" send "$work/first" "$where" --rate 16Mbit >"$work/first.out" 2>"$work/first.err" &
 first=$!
 until [ -e "$work/out/.first.longhaul-partial" ]; do
     kill -0 "$first" 2>/dev/null || fail "the first sender is gone"
@@ -37,7 +37,7 @@ kill "$pid"
 say "a sender that waits for a receiver of one file learns how it serves several"
 rm "$work"/out/*
 start_recv recv "$work/out"
-"$LONGHAUL" send "$work/first" "$where" --rate 10Mbit >"$work/first.out" 2>"$work/first.err" &
+"$LONGHAUL" send "$work/first" "$where" --rate 80Mbit >"$work/first.out" 2>"$work/first.err" &
 first=$!
 until [ -e "$work/out/.first.longhaul-partial" ]; do
     kill -0 "$first" 2>/dev/null || fail "the first sender is gone"

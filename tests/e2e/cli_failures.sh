@@ -6,24 +6,47 @@
 mkdir "$work/out"
 make_file "$work/big" $((64 * 1024 * 1024))
 
-# cannot TEXT FILE: longhaul send refuses the file before it connects.
+# cannot TEXT FILE: longhaul send and recv say so, and end with 1.
 cannot() {
-    send "$2" '[::1]:1'
+    start_recv recv "$work/out"
+    send "$2" "$where"
     [ "$status" -eq 1 ] || fail "send $2 ended with $status"
-    expect_line "$work/send.err" "$1"
-    expect_line "$work/send.err" "$2"
+    expect_line "$work/send.err" "$2: $1"
+    ended recv "$pid" 1 20
+    expect_line "$work/recv.err" "${2##*/}: at the sender: $1"
+    nothing "$work/out"
 }
 
 say "things that are no plain file"
 mkfifo "$work/pipe"
-cannot 'is a pipe' "$work/pipe"
+cannot 'is a FIFO' "$work/pipe"
 cannot 'is a device' /dev/zero
 cannot 'has no known size' /proc/version
-cannot 'No such file' "$work/missing"
 if [ "$(id -u)" -ne 0 ]; then
     touch "$work/secret" && chmod 000 "$work/secret"
     cannot 'Permission denied' "$work/secret"
 fi
+
+say "a file that is not there is found before the connection"
+send "$work/missing" '[::1]:1'
+[ "$status" -eq 1 ] || fail "send ended with $status"
+expect_line "$work/send.err" "$work/missing cannot be opened: No such file"
+
+say "a link alone is the file that it leads to; beside others it is a link"
+ln -s file "$work/link"
+echo content >"$work/file"
+start_recv recv "$work/out"
+send "$work/link" "$where"
+[ "$status" -eq 0 ] || fail "send ended with $status"
+ended recv "$pid" 0 20
+[ ! -L "$work/out/link" ] && cmp "$work/file" "$work/out/link" || fail "it is another file"
+rm "$work/out/link"
+start_recv recv "$work/out"
+send "$work/link" "$work/file" "$where"
+[ "$status" -eq 0 ] || fail "send ended with $status"
+ended recv "$pid" 0 20
+[ "$(readlink "$work/out/link")" = file ] || fail "it is no link"
+rm "$work/out"/*
 
 say "nobody listens"
 send "$work/big" '[::1]:1' --wait 2s
@@ -62,8 +85,8 @@ start_both
 printf x | dd of="$work/big" bs=1 seek=100 conv=notrunc status=none
 ended send "$sender" 1 30
 ended recv "$pid" 1 30
-expect_line "$work/sender.err" 'changed during'
-expect_line "$work/recv.err" 'changed during'
+expect_line "$work/sender.err" 'changed while'
+expect_line "$work/recv.err" 'changed while'
 nothing "$work/out"
 
 say "a file that is deleted while it is sent still arrives whole"

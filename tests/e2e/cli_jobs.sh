@@ -4,14 +4,14 @@
 . "$(dirname "$0")/lib_cli.sh"
 
 mkdir "$work/out"
-make_file "$work/a" 2000000
-make_file "$work/b" 2000000
+make_file "$work/a" 20000000
+make_file "$work/b" 20000000
 make_file "$work/c" 100000
-make_file "$work/d" 9000000
+make_file "$work/d" 90000000
 
 # slow NAME: its sender in the background, for seconds.
 slow() {
-    "$LONGHAUL" send "$work/$1" "$where" --rate 2Mbit >"$work/$1.out" 2>"$work/$1.err" &
+    "$LONGHAUL" send "$work/$1" "$where" --rate 20Mbit >"$work/$1.out" 2>"$work/$1.err" &
 }
 
 # await_partial NAME: until its transfer is under way.
@@ -72,7 +72,7 @@ a=$!
 await_partial d "$d"
 kill "$pid"
 ended recv "$pid" 143 30
-ended d "$d" 1 30
+ended d "$d" 3 30
 expect_line "$work/d.err" 'interrupted by the user of the receiver'
 
 say "wrong numbers"

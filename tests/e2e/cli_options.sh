@@ -25,7 +25,7 @@ wrong '--fly: unknown option' --fly
 touch "$work/file"
 say "options"
 wrong '--nothing' send "$work/file" host --nothing
-wrong 'did you mean --resume?' send "$work/file" host --resum
+wrong 'did you mean --follow?' send "$work/file" host --folow
 wrong 'did you mean --reliability?' perf host --relaibility sr-nack
 wrong '-x' recv -x
 wrong '--output: missing value' recv --output
@@ -87,9 +87,9 @@ say "addresses"
 wrong 'host:0: port' send "$work/file" host:0
 wrong 'host:65536: port' send "$work/file" host:65536
 wrong 'host:port: port "port": not a number (1 to 65535; example: host:47910)' perf host:port
-wrong 'host:/data: DIR is absolute (the receiver chooses: longhaul recv --output /data)' \
+wrong 'host:/data: /data is absolute (the receiver chooses: longhaul recv --output)' \
     send "$work/file" host:/data
-wrong 'host:47910:a/../b: DIR has the name . or ..' send "$work/file" host:47910:a/../b
+wrong 'host:47910:a/../b: the path has the name . or ..' send "$work/file" host:47910:a/../b
 wrong 'host:65536: port' send "$work/file" host:65536:a
 wrong '::1:47910: IPv6 address without brackets (use [::1]:47910)' send "$work/file" ::1:47910
 wrong '(use [fe80::1%eth0]:47911)' perf fe80::1%eth0:47911

@@ -1,4 +1,4 @@
-# A transfer that a signal stops: what arrived is kept, both sides say how to go on, and going on works.
+# A transfer that a signal stops: what arrived is kept, and the same command goes on.
 #
 # SPDX-License-Identifier: BSD-3-Clause
 . "$(dirname "$0")/lib_cli.sh"
@@ -22,15 +22,15 @@ expect_words() {
     grep -q "$2" "$1" || fail "\"$2\" is not in $(basename "$1"): $(cat "$1")"
 }
 
-kept='kept [0-9.]*MiB of 48MiB (--resume continues)'
+kept='kept [0-9.]*MiB of 48MiB (the same command continues)'
 
-# continues ARGUMENT...: recv with these arguments and send --resume go on where the last transfer was.
+# continues ARGUMENT...: recv with these arguments and send go on where the last transfer was.
 continues() {
     only "$work/out" .big.longhaul-partial .big.longhaul-resume
     [ "$(stat -c %s "$work/out/.big.longhaul-partial")" -ge $((8 * 1024 * 1024)) ] ||
         fail "too little was kept"
     start_recv again "$work/out" "$@"
-    send "$work/big" "$where" --resume
+    send "$work/big" "$where"
     [ "$status" -eq 0 ] || fail "send ended with $status"
     ended again "$pid" 0 20
     expect_line "$work/send.out" 'resumed)'
@@ -40,21 +40,20 @@ continues() {
 }
 
 for signal in INT:130 TERM:143 HUP:129; do
-    say "SIG${signal%:*} at the sender: ${signal#*:}; the receiver ends with 1, and both say what is kept"
+    say "SIG${signal%:*} at the sender: ${signal#*:}; the receiver ends with 3, and says what is kept"
     start_both
     kill "-${signal%:*}" "$sender"
     ended send "$sender" "${signal#*:}" 15
-    ended recv "$pid" 1 15
-    expect_words "$work/recv.err" "interrupted by the user of the sender; $kept"
-    expect_line "$work/sender.err" 'interrupted by the user of the sender'
-    grep -q "the receiver $kept" "$work/sender.err" || fail "the sender does not say what is kept"
+    ended recv "$pid" 3 15
+    expect_words "$work/recv.err" "the sender closed the connection; $kept"
+    expect_words "$work/sender.err" 'interrupted (the same command continues)'
     continues
 
-    say "SIG${signal%:*} at the receiver: ${signal#*:}; the sender ends with 1, and both say what is kept"
+    say "SIG${signal%:*} at the receiver: ${signal#*:}; the sender ends with 3, and both say what is kept"
     start_both
     kill "-${signal%:*}" "$pid"
     ended recv "$pid" "${signal#*:}" 15
-    ended send "$sender" 1 15
+    ended send "$sender" 3 15
     expect_words "$work/recv.err" "interrupted by the user of the receiver; $kept"
     expect_words "$work/sender.err" "interrupted by the user of the receiver; $kept"
     continues
@@ -64,7 +63,7 @@ say "a receiver with --keep goes on, and takes the rest when the sender comes ba
 start_both --keep
 kill -INT "$sender"
 ended send "$sender" 130 15
-send "$work/big" "$where" --resume --wait 30s
+send "$work/big" "$where" --wait 30s
 [ "$status" -eq 0 ] || fail "send ended with $status"
 expect_line "$work/send.out" 'resumed)'
 cmp "$work/big" "$work/out/big" || fail "it is another file"
@@ -77,30 +76,15 @@ say "a receiver with --keep is stopped: it keeps, too"
 start_both --keep
 kill -TERM "$pid"
 ended recv "$pid" 143 15
-ended send "$sender" 1 15
-continues --resume
+ended send "$sender" 3 15
+continues
 
-say "without --resume the next transfer starts afresh, and says what it replaces"
-start_both
-kill -INT "$sender"
-ended send "$sender" 130 15
-ended recv "$pid" 1 15
-start_recv recv "$work/out"
-send "$work/big" "$where"
-[ "$status" -eq 0 ] || fail "send ended with $status"
-! grep -q "resumed)" "$work/send.out" || fail "it was resumed without being asked"
-ended recv "$pid" 0 20
-expect_words "$work/recv.err" 'MiB of an unfinished transfer (--resume'
-cmp "$work/big" "$work/out/big" || fail "it is another file"
-only "$work/out" big
-rm "$work/out/big"
-
-say "a sender that is gone without a word: the receiver says what it discards"
+say "a sender that is gone without a word: the receiver keeps what came"
 start_both --peer-timeout 1s
 kill -9 "$sender"
-ended recv "$pid" 1 30
-expect_words "$work/recv.err" 'discarded [0-9.]*MiB of 48MiB (--resume keeps it)'
-nothing "$work/out"
+ended recv "$pid" 3 30
+expect_words "$work/recv.err" "$kept"
+continues
 
 say "SIGINT at a sender with all of the file in flight, a minute of it: it is not waited for"
 start_recv recv "$work/out"
@@ -112,8 +96,8 @@ until [ -e "$work/out/.big.longhaul-resume" ]; do
 done
 kill -INT "$sender"
 ended send "$sender" 130 20
-ended recv "$pid" 1 20
-expect_line "$work/recv.err" 'interrupted by the user of the sender'
+ended recv "$pid" 3 20
+expect_line "$work/recv.err" 'the sender closed the connection'
 rm -f "$work/out/".big*
 nothing "$work/out"
 echo "all well"

@@ -151,7 +151,7 @@ expect_line "$work/send.err" "special/fifo: is a FIFO, which is not sent"
 expect_line "$work/send.err" "special/socket: is a socket, which is not sent"
 expect_line "$work/send.err" "special/nowhere: No such file or directory"
 expect_line "$work/send.err" "special/.rest.longhaul-partial: the name is reserved for unfinished files"
-expect_line "$work/recv.err" "4 more failed at the sender"
+expect_line "$work/recv.err" "special/fifo: at the sender: is a FIFO, which is not sent"
 only "$work/out/special" rest
 if [ "$(id -u)" -ne 0 ]; then
     chmod 0 "$work/special/rest"
@@ -190,7 +190,7 @@ cat <&"$feed" >"$work/recv.json"
 ended recv "$pid" 1 20
 python3 - "$work/send.out" "$work/recv.json" <<'END' || fail "the lines of JSON are others"
 import json, sys
-for name, events in zip(sys.argv[1:], (["begin", "error", "file", "end"], ["begin", "file", "end"])):
+for name, events in zip(sys.argv[1:], (["begin", "error", "file", "end"], ["begin", "error", "file", "end"])):
     lines = [json.loads(line) for line in open(name, encoding="utf-8")]
     assert [line["event"] for line in lines] == events, lines
     assert lines[-1]["verdict"] == "some failed" and lines[-1]["status"] == 1, lines
@@ -223,6 +223,8 @@ timeout 60 "$LONGHAUL" send - "$where:pipes/bytes" <"$work/bytes" >"$work/send.o
 [ "$status" -eq 0 ] || fail "send ended with $status: $(cat "$work/send.err")"
 ended recv "$pid" 0 20
 cmp "$work/bytes" "$work/out/pipes/bytes" || fail "it is another file"
+cat <&"$feed" >"$work/recv.out"
+expect_line "$work/recv.out" "received bytes: "
 start_recv recv "$work/out"
 send - "$where" </dev/null
 [ "$status" -eq 1 ] || fail "send ended with $status"

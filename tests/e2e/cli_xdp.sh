@@ -179,7 +179,7 @@ say "the first one is killed: nothing is left"
 kill -9 "$pid"
 wait "$pid" 2>/dev/null
 ! has_program || fail "a program is left on the interface"
-ended send "$sender" 1 60
+ended send "$sender" 3 60
 
 say "an MTU of 9000: the driver has no native mode for it, and packets must fit a frame"
 make_network
@@ -221,7 +221,7 @@ say "the receiver's interface goes away in mid-transfer"
 make_network
 begin_slowly
 timeout 60 ip -n right link del vr || fail "the interface is not removed"
-ended recv "$pid" 1 60
+ended recv "$pid" 3 60
 expect_line "$work/recv.err" "device cannot be used"
 kill -9 "$sender"
 wait "$sender" 2>/dev/null

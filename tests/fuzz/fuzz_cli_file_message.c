@@ -1,5 +1,5 @@
 /*
- * fuzz_cli_file_message.c - a message of longhaul send and recv from anyone.
+ * fuzz_cli_file_message.c - a message of longhaul distribute from another rank.
  *
  * Each valid message has one encoding only, so what decodes must encode to the very same bytes.
  *
@@ -7,8 +7,7 @@
  */
 #include <string.h>
 #include <assert.h>
-#include "cli/file/file_blocks.c"
-#include "cli/file/file_messages.h"
+#include "cli/distribute/distribute_streams.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

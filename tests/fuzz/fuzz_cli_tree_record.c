@@ -17,6 +17,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct cli_tree_record record;
     char shown[64];
+    if (!cli_tree_first(data, size, &record))
+        assert(record.number == CLI_TREE_VERSION && !record.rest_bytes);
     for (size_t at = 0; at < size;) {
         int64_t used = cli_tree_decode(data + at, size - at, &record);
         if (used < 0)

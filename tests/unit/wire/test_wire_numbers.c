@@ -20,7 +20,7 @@
 #include <longhaul/onesided.h>
 #include <longhaul/scheme.h>
 
-#include "cli/file/file_messages.h"
+#include "cli/distribute/distribute_streams.h"
 #include "cli/file/tree_records.h"
 #include "cli/perf/perf_messages.h"
 #include "collective/operation_digest.h"
@@ -338,16 +338,17 @@ static void test_command(void **state)
         SAME(CLI_PERF_MTU_BYTES, 5),  SAME(CLI_PERF_CHUNK_BYTES, 6),  SAME(CLI_PERF_SLOTS, 7),
         SAME(CLI_PERF_SLOT_BYTES, 8), SAME(CLI_PERF_WINDOW_BYTES, 9), SAME(CLI_PERF_RUN_NUMBERS, 10),
         SAME(CLI_FILE_OFFER, 1),      SAME(CLI_FILE_ANSWER, 2),       SAME(CLI_FILE_START, 3),
-        SAME(CLI_FILE_DIGEST, 4),     SAME(CLI_FILE_VERDICT, 5),      SAME(CLI_FILE_ABORT, 6),
-        SAME(CLI_FILE_TREE, 7),       SAME(CLI_FILE_RESUME, 1),       SAME(CLI_FILE_NO, 2),
-        SAME(CLI_TREE_ROOT, 1),       SAME(CLI_TREE_LISTED, 2),       SAME(CLI_TREE_FOLDER, 3),
-        SAME(CLI_TREE_FOLDER_END, 4), SAME(CLI_TREE_LINK, 5),         SAME(CLI_TREE_HARD_LINK, 6),
-        SAME(CLI_TREE_FILE, 7),       SAME(CLI_TREE_DATA, 8),         SAME(CLI_TREE_HOLE, 9),
-        SAME(CLI_TREE_FILE_END, 10),  SAME(CLI_TREE_CANCEL, 11),      SAME(CLI_TREE_IDLE, 12),
-        SAME(CLI_TREE_END, 13),       SAME(CLI_TREE_DECISIONS, 32),   SAME(CLI_TREE_RESUME, 33),
-        SAME(CLI_TREE_REFUSED, 34),   SAME(CLI_TREE_FAULT, 35),       SAME(CLI_TREE_VERDICT, 36),
-        SAME(CLI_TREE_SKIP, 0),       SAME(CLI_TREE_SEND, 1),         SAME(CLI_TREE_DRY_RUN, 1),
-        SAME(CLI_TREE_PIPE, 2),       SAME(CLI_TREE_SPARSE, 1),
+        SAME(CLI_FILE_DIGEST, 4),     SAME(CLI_FILE_VERDICT, 5),      SAME(CLI_FILE_RESUME, 1),
+        SAME(CLI_FILE_NO, 2),         SAME(CLI_TREE_ROOT, 1),         SAME(CLI_TREE_LISTED, 2),
+        SAME(CLI_TREE_FOLDER, 3),     SAME(CLI_TREE_FOLDER_END, 4),   SAME(CLI_TREE_LINK, 5),
+        SAME(CLI_TREE_HARD_LINK, 6),  SAME(CLI_TREE_FILE, 7),         SAME(CLI_TREE_DATA, 8),
+        SAME(CLI_TREE_HOLE, 9),       SAME(CLI_TREE_FILE_END, 10),    SAME(CLI_TREE_CANCEL, 11),
+        SAME(CLI_TREE_IDLE, 12),      SAME(CLI_TREE_END, 13),         SAME(CLI_TREE_DECISIONS, 32),
+        SAME(CLI_TREE_RESUME, 33),    SAME(CLI_TREE_REFUSED, 34),     SAME(CLI_TREE_FAULT, 35),
+        SAME(CLI_TREE_VERDICT, 36),   SAME(CLI_TREE_SKIP, 0),         SAME(CLI_TREE_SEND, 1),
+        SAME(CLI_TREE_DRY_RUN, 1),    SAME(CLI_TREE_GET, 14),         SAME(CLI_TREE_WANT, 15),
+        SAME(CLI_TREE_VERSION, 2),    SAME(CLI_TREE_STOPPED, 1),      SAME(CLI_TREE_PIPE, 2),
+        SAME(CLI_TREE_SPARSE, 1),
     };
     check(list, COUNT(list));
 }

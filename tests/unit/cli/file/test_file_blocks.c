@@ -1,11 +1,12 @@
 /*
- * test_file_blocks.c - permissions and times of an offer: what goes through the codec comes out, what
- * no sender announces is refused.
+ * test_file_blocks.c - permissions and times: what goes through the codec comes out, what no sender announces
+ * is refused; timeouts; words.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "cli/file/file_blocks.c"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -79,6 +80,48 @@ static void hostile_ones_are_refused(void **state)
     assert_int_equal(decoded(INT64_MAX, 0, KNOWN), -LH_EPROTOCOL);
 }
 
+/* Also that of a file with holes of the largest size there is. */
+static void the_time_for_a_disk_grows_with_the_bytes(void **state)
+{
+    lh_time before = cli_disk_timeout(0);
+    (void)state;
+    for (unsigned bit = 20; bit < 64; bit++) {
+        lh_time after = cli_disk_timeout((uint64_t)1 << bit);
+        assert_true(after >= before && after <= INT64_MAX);
+        before = after;
+    }
+    assert_true(cli_disk_timeout(UINT64_MAX) >= before);
+}
+
+static void a_slow_client_is_one_of_few_bytes_for_long(void **state)
+{
+    struct cli_pace pace = {0};
+    (void)state;
+    assert_false(cli_pace_is_slow(&pace, CLI_PACE_NS, 0));
+    assert_true(cli_pace_is_slow(&pace, CLI_PACE_NS + 1, CLI_PACE_BYTES - 1));
+    assert_false(cli_pace_is_slow(&pace, CLI_PACE_NS + 1, CLI_PACE_BYTES));
+    assert_false(cli_pace_is_slow(&pace, 2 * CLI_PACE_NS + 1, CLI_PACE_BYTES));
+    assert_true(cli_pace_is_slow(&pace, 2 * CLI_PACE_NS + 2, 2 * CLI_PACE_BYTES - 1));
+}
+
+static void *name_receiver(void *unused)
+{
+    assert_string_equal(cli_file_strerror(NULL, -LH_ECLOSED, "receiver"),
+                        "the receiver closed the connection");
+    return unused;
+}
+
+/* Several transfers of a server fail at once. */
+static void each_thread_has_its_own_reason(void **state)
+{
+    const char *text = cli_file_strerror(NULL, -LH_ETIMEDOUT, "sender");
+    pthread_t other;
+    (void)state;
+    assert_int_equal(pthread_create(&other, NULL, name_receiver, NULL), 0);
+    assert_int_equal(pthread_join(other, NULL), 0);
+    assert_string_equal(text, "the sender is stalled");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -86,6 +129,9 @@ int main(void)
         cmocka_unit_test(only_permissions_and_times_of_today_leave),
         cmocka_unit_test(older_senders_announce_nothing),
         cmocka_unit_test(hostile_ones_are_refused),
+        cmocka_unit_test(the_time_for_a_disk_grows_with_the_bytes),
+        cmocka_unit_test(a_slow_client_is_one_of_few_bytes_for_long),
+        cmocka_unit_test(each_thread_has_its_own_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

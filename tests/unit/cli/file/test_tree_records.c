@@ -103,8 +103,29 @@ static void unknown_kinds_are_refused(void **state)
         bytes[0] = (uint8_t)kind;
         accepted += cli_tree_decode(bytes, sizeof bytes, &out) > 0;
     }
-    /* ROOT, FILE_END, CANCEL, IDLE, END, REFUSED, VERDICT may be all zeros. */
-    assert_int_equal(accepted, 7);
+    /* ROOT, FILE_END, CANCEL, IDLE, END, GET, WANT, REFUSED, VERDICT may be all zeros. */
+    assert_int_equal(accepted, 9);
+}
+
+static int first(struct cli_tree_record record)
+{
+    uint8_t bytes[64];
+    struct cli_tree_record out;
+    return cli_tree_first(bytes, cli_tree_encode(&record, bytes, sizeof bytes), &out);
+}
+
+static void first_messages_are_told_apart(void **state)
+{
+    struct cli_tree_record out;
+    (void)state;
+    assert_int_equal(first((struct cli_tree_record){.kind = CLI_TREE_ROOT, .number = CLI_TREE_VERSION}), 0);
+    assert_int_equal(first((struct cli_tree_record){.kind = CLI_TREE_GET, .number = CLI_TREE_VERSION}), 0);
+    assert_int_equal(first((struct cli_tree_record){.kind = CLI_TREE_GET, .number = CLI_TREE_VERSION + 1}),
+                     -LH_EVERSION);
+    assert_int_equal(first((struct cli_tree_record){.kind = CLI_TREE_END}), -LH_EPROTOCOL);
+    assert_int_equal(cli_tree_first((const uint8_t *)"LHFILE", 6, &out), -LH_EVERSION);
+    assert_int_equal(cli_tree_first((const uint8_t *)"LHFILE", 5, &out), -LH_EPROTOCOL);
+    assert_int_equal(cli_tree_first((const uint8_t *)"", 0, &out), -LH_EPROTOCOL);
 }
 
 static void hostile_paths_are_refused(void **state)
@@ -197,6 +218,7 @@ int main(void)
         cmocka_unit_test(each_kind_comes_out_as_it_went_in),
         cmocka_unit_test(layout_is_as_documented),
         cmocka_unit_test(unknown_kinds_are_refused),
+        cmocka_unit_test(first_messages_are_told_apart),
         cmocka_unit_test(hostile_paths_are_refused),
         cmocka_unit_test(paths_and_names_are_bounded),
         cmocka_unit_test(the_decoder_refuses_them_too),

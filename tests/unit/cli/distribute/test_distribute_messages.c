@@ -1,9 +1,10 @@
 /*
- * test_file_messages.c - what goes through the codec comes out; what is damaged does not.
+ * test_distribute_messages.c - messages between ranks: what
+ * goes through the codec comes out; what is damaged does not.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include "cli/file/file_messages.h"
+#include "cli/distribute/distribute_streams.h"
 
 #include <longhaul/error.h>
 #include <setjmp.h>
@@ -86,36 +87,20 @@ static void damage_is_refused(void **state)
         assert_int_equal(with_byte(i, '?'), -LH_EPROTOCOL);
     assert_int_equal(with_byte(6, 2), -LH_EVERSION);
     assert_int_equal(with_byte(7, 0), -LH_EPROTOCOL);
-    assert_int_equal(with_byte(7, CLI_FILE_TREE), 0);
-    assert_int_equal(with_byte(7, CLI_FILE_TREE + 1), -LH_EPROTOCOL);
+    assert_int_equal(with_byte(7, CLI_FILE_VERDICT), 0);
+    assert_int_equal(with_byte(7, CLI_FILE_VERDICT + 1), -LH_EPROTOCOL);
     assert_int_equal(with_byte(8, 4), -LH_EPROTOCOL); /* a flag nobody knows */
     assert_int_equal(with_byte(11, 0x80), -LH_EPROTOCOL);
     assert_int_equal(with_byte(15, 0x80), -LH_EPROTOCOL); /* text of 2 GiB */
     assert_int_equal(with_byte(CLI_FILE_HEADER + 3, 0), -LH_EPROTOCOL);
 }
 
-/* Also that of a file with holes of the largest size there is. */
-static void the_time_for_a_disk_grows_with_the_bytes(void **state)
-{
-    lh_time before = cli_disk_timeout(0);
-    (void)state;
-    for (unsigned bit = 20; bit < 64; bit++) {
-        lh_time after = cli_disk_timeout((uint64_t)1 << bit);
-        assert_true(after >= before && after <= INT64_MAX);
-        before = after;
-    }
-    assert_true(cli_disk_timeout(UINT64_MAX) >= before);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(comes_out_as_it_went_in),
-        cmocka_unit_test(layout_is_as_documented),
-        cmocka_unit_test(longest_text_fits),
-        cmocka_unit_test(every_wrong_length_is_refused),
+        cmocka_unit_test(comes_out_as_it_went_in), cmocka_unit_test(layout_is_as_documented),
+        cmocka_unit_test(longest_text_fits),       cmocka_unit_test(every_wrong_length_is_refused),
         cmocka_unit_test(damage_is_refused),
-        cmocka_unit_test(the_time_for_a_disk_grows_with_the_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -165,6 +165,8 @@ void cli_file_note_attributes_lost(const char *name);
 #define CLI_PROMPT_TIMEOUT_NS (5 * LH_NS_PER_S)
 /* On a lossy link a message takes some round trips. */
 #define CLI_PROMPT_ROUND_TRIPS 20
+/* A peer that answers late is measured as one that is far away: no farther than the Moon. */
+#define CLI_PROMPT_RTT_MAX_NS (3 * LH_NS_PER_S)
 /* A disk that is busy with others can stall for a minute. */
 #define CLI_DISK_TIMEOUT_NS (120 * LH_NS_PER_S)
 /* For an abort message. */
@@ -184,7 +186,8 @@ static inline lh_time cli_disk_timeout(uint64_t bytes)
 /* For a peer that owes the first message. */
 static inline lh_time cli_prompt_timeout(lh_time rtt_ns)
 {
-    return CLI_PROMPT_TIMEOUT_NS + CLI_PROMPT_ROUND_TRIPS * rtt_ns;
+    lh_time counted = rtt_ns < CLI_PROMPT_RTT_MAX_NS ? rtt_ns : CLI_PROMPT_RTT_MAX_NS;
+    return CLI_PROMPT_TIMEOUT_NS + CLI_PROMPT_ROUND_TRIPS * counted;
 }
 
 /*

@@ -93,6 +93,13 @@ static void the_time_for_a_disk_grows_with_the_bytes(void **state)
     assert_true(cli_disk_timeout(UINT64_MAX) >= before);
 }
 
+static void a_late_answer_buys_a_stranger_little_time(void **state)
+{
+    (void)state;
+    assert_true(cli_prompt_timeout(LH_NS_PER_S) >= 20 * LH_NS_PER_S);
+    assert_true(cli_prompt_timeout(INT64_MAX) <= 65 * LH_NS_PER_S);
+}
+
 static void a_slow_client_is_one_of_few_bytes_for_long(void **state)
 {
     struct cli_pace pace = {0};
@@ -130,6 +137,7 @@ int main(void)
         cmocka_unit_test(older_senders_announce_nothing),
         cmocka_unit_test(hostile_ones_are_refused),
         cmocka_unit_test(the_time_for_a_disk_grows_with_the_bytes),
+        cmocka_unit_test(a_late_answer_buys_a_stranger_little_time),
         cmocka_unit_test(a_slow_client_is_one_of_few_bytes_for_long),
         cmocka_unit_test(each_thread_has_its_own_reason),
     };

@@ -456,20 +456,28 @@ static struct lh_connection *connect_to(const uint8_t *name)
     return connection;
 }
 
+/* Waits until the peer ends the connection. */
+static void expect_refusal(struct lh_connection *connection)
+{
+    struct lh_request *request = NULL;
+    struct lh_result result = {0};
+    uint8_t answer[64];
+    if (!lh_recv(connection, answer, sizeof answer, NULL, &request))
+        CHECK(!lh_wait(request, LH_TIME_NEVER, &result) && result.error); /* alarm() bounds it */
+    lh_request_free(request);
+}
+
 /* Sends a hello, or a part of one, and what follows; waits until the connection is refused. */
 static void knock(const uint8_t *name, const uint8_t *hello, size_t bytes, const void *more,
                   size_t more_bytes)
 {
     struct lh_connection *connection = connect_to(name);
-    struct lh_request *requests[3] = {NULL};
-    struct lh_result result = {0};
-    uint8_t answer[64];
+    struct lh_request *requests[2] = {NULL};
     CHECK(!lh_send(connection, hello, bytes, NULL, &requests[0]));
     if (more) /* it may be refused already */
         lh_send(connection, more, more_bytes, NULL, &requests[1]);
-    if (!lh_recv(connection, answer, sizeof answer, NULL, &requests[2]))
-        CHECK(!lh_wait(requests[2], LH_TIME_NEVER, &result) && result.error);
-    for (int i = 0; i < 3; i++)
+    expect_refusal(connection);
+    for (int i = 0; i < 2; i++)
         lh_request_free(requests[i]);
     lh_close(connection);
 }
@@ -481,8 +489,10 @@ static void case_strangers(struct node *node)
         uint8_t hello[72] = {0}, frame[40] = {99};
         const uint8_t *name = node_name(1, 0);
         struct lh_connection *silent[70];
-        for (int i = 0; i < 70; i++) /* more than wait for a hello at once */
+        for (int i = 0; i < 70; i++)
             silent[i] = connect_to(name);
+        for (int i = 0; i < 70 - 64; i++) /* more than 64 do not wait for a hello at once */
+            expect_refusal(silent[i]);
         knock(name, hello, 10, NULL, 0); /* too short */
         knock(name, hello, sizeof hello, NULL, 0);
         memcpy(hello, name, 4);
@@ -601,6 +611,8 @@ static void case_death(struct node *node)
             .msg_iov = &iov, .iov_count = 1, .addr = node->peer[1][0], .tag = 7, .context = &context[4]};
         AGAIN(node, fi_tsendmsg(node->ep[0], &msg, FI_COMPLETION | FI_TRANSMIT_COMPLETE));
         CHECK(expect_error(node, &context[4]).err); /* no process listens there any more */
+        AGAIN(node, fi_tsendmsg(node->ep[0], &msg, FI_COMPLETION | FI_TRANSMIT_COMPLETE | FI_INJECT));
+        CHECK(expect_error(node, &context[4]).err);
         post_recv(node, bytes, 8, node->peer[1][0], 2, 0, 5);
         CHECK(expect_error(node, &context[5]).err); /* nor comes anything from it */
         CHECK(!fi_cancel(&node->ep[0]->fid, &context[3]));

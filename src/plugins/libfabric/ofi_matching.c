@@ -150,7 +150,8 @@ static void report_send(struct ofi_operation *operation, int error, int provider
                                                 .tag = operation->tag,
                                                 .err = -error,
                                                 .prov_errno = -provider_error};
-    if (!error || !(operation->is_accepted || operation->flags & FI_INJECT))
+    bool is_unasked = operation->flags & FI_INJECT && !(operation->flags & FI_COMPLETION);
+    if (!error || !(operation->is_accepted || is_unasked))
         report(operation, &entry, true);
     else if (!operation->endpoint->is_closing)
         FI_WARN(&ofi_provider, FI_LOG_EP_DATA, "message lost: %s\n", lh_strerror(provider_error));

@@ -9,6 +9,7 @@
 #include "plugins/libfabric/ofi_provider.h"
 
 #include <assert.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -204,6 +205,8 @@ static ssize_t cq_readfrom(struct fid_cq *fid, void *buffer, size_t count, fi_ad
     ofi_domain_poll(cq->domain);
     ssize_t result = take(cq, buffer, count, sources);
     pthread_mutex_unlock(&cq->domain->lock);
+    if (result == -FI_EAGAIN)
+        sched_yield(); /* to the engine's worker, where the programs that poll have all processors */
     return result;
 }
 

@@ -6,8 +6,10 @@
 #include "fi_node.h"
 
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <longhaul/longhaul.h>
@@ -621,6 +623,35 @@ static void case_death(struct node *node)
     free(bytes);
 }
 
+/* An endpoint closes while a message lands in a buffer: nothing touches that afterwards. */
+static void case_close_midway(struct node *node)
+{
+    const size_t large = (size_t)64 << 20;
+    uint8_t *bytes = mmap(NULL, large, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(bytes != MAP_FAILED);
+    if (node->rank == 0) {
+        memset(bytes, 1, large);
+        AGAIN(node, fi_tsend(node->ep[0], bytes, large, NULL, node->peer[1][1], 1, &context[0]));
+        struct fi_cq_tagged_entry entry;
+        struct fi_cq_err_entry error = {0};
+        fi_addr_t source;
+        if (!next_completion(node, &entry, &source, &error)) /* else all of it was faster */
+            CHECK(error.op_context == &context[0] && error.err == FI_ECONNRESET);
+    } else {
+        CHECK(!fi_trecv(node->ep[1], bytes, large, NULL, FI_ADDR_UNSPEC, 1, 0, &context[1]));
+        unsigned char is_there = 0;
+        while (!is_there) { /* its first page: something has landed; alarm() bounds it */
+            sched_yield();
+            CHECK(!mincore(bytes, 1, &is_there));
+        }
+        CHECK(!fi_close(&node->ep[1]->fid));
+        CHECK(!mprotect(bytes, large, PROT_NONE));
+        node->endpoints = 1;
+    }
+    barrier(2);
+    munmap(bytes, large);
+}
+
 /* ---- the table ----------------------------------------------------------------------------------------- */
 
 static const struct {
@@ -642,13 +673,15 @@ static const struct {
     {"endpoints", case_endpoints, {.endpoints = 8}},
     {"late_insert", case_late_insert, {.insert_late = true}},
     {"strangers", case_strangers, {0}},
+    {"close_midway", case_close_midway, {.endpoints = 2}},
     {"death", case_death, {0}},
 };
 
-const char *const cases[] = {"hints",       "sizes",         "tags",       "posted_order",
-                             "probe",       "short_buffers", "multi_recv", "data_and_vectors",
-                             "waiting",     "unexpected",    "no_polling", "endpoints",
-                             "late_insert", "strangers",     "death",      NULL};
+const char *const cases[] = {"hints",       "sizes",         "tags",         "posted_order",
+                             "probe",       "short_buffers", "multi_recv",   "data_and_vectors",
+                             "waiting",     "unexpected",    "no_polling",   "endpoints",
+                             "late_insert", "strangers",     "close_midway", "death",
+                             NULL};
 
 void run_case(int rank, int ranks, void *name)
 {

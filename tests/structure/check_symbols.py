@@ -17,6 +17,8 @@ MAPS = {"liblonghaul.so": pathlib.Path("src/longhaul.map"),
 OPTIONAL = {"liblonghaul-cuda.so": pathlib.Path("src/coding/hadamard/cuda/longhaul-cuda.map")}
 # library of a plugin -> what it exports: the tables that its host looks for, and nothing else
 PLUGINS = {"libnccl-net-longhaul.so": {f"ncclNetPlugin_v{version}" for version in range(6, 13)}}
+# The same, of those that are built only where libfabric is.
+PROVIDERS = {"libfabric/liblonghaul-fi.so": {"fi_prov_ini"}}
 # The same, of those that are built only where an MPI is: its functions that they stand before.
 CALLS = {f"MPI_{call}" for call in ("Allgather", "Allreduce", "Alltoall", "Bcast", "Reduce", "Reduce_scatter",
                                     "Reduce_scatter_block")}
@@ -91,9 +93,10 @@ def check_walls(build, report):
 
 
 def check_plugins(build, report):
+    providers = {library: calls for library, calls in PROVIDERS.items() if (build / library).exists()}
     shims = {library: calls | {"MPI_Init", "MPI_Init_thread", "MPI_Finalize"}
              for library, calls in SHIMS.items() if (build / library).exists()}
-    for library, tables in (PLUGINS | shims).items():
+    for library, tables in (PLUGINS | providers | shims).items():
         names = exported(build / library)
         for name in sorted(names - tables):
             report.add("src/plugins", 0, f"{library} exports {name}", "make it static, or hidden")

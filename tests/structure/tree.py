@@ -24,7 +24,7 @@ BELOW_PARTS = ["src/sdr", "src/store", "src/message/parity_coding.h"]
 # All others; with their sub-folders.
 IMPURE = ["src/coding/hadamard/cuda", "src/fabric", "src/xp/udp", "src/link", "src/device", "src/store",
           "src/keys", "src/group", "src/launch", "src/plugins/settings", "src/plugins/nccl",
-          "src/plugins/mpi", "netsim/fabric", "netsim/protocol", "cli"]
+          "src/plugins/mpi", "src/plugins/libfabric", "netsim/fabric", "netsim/protocol", "cli"]
 EXCEPTIONS = pathlib.Path("tests/structure/exceptions.txt")
 
 

@@ -9,8 +9,8 @@
 
 #include "cli/options/option_values.h"
 
-/* Options of a connection that receives files, after parsing. client: of a command that listens, what the other
- * side types after `longhaul`; else NULL. CLI_PROCEED or an exit status. */
+/* Options of a connection that receives files, after parsing. client: of a command that listens, what the
+ * other side types after `longhaul`; else NULL. CLI_PROCEED or an exit status. */
 int cli_file_check(struct cli_connection *options, const char *client);
 
 /* Each with its own argc and argv; they return the exit status. */

@@ -198,7 +198,8 @@ expect_line "$work/client.err" 'not 6 words of 5 letters'
 
 say "a code that has been used: a second sender is refused while the first one is served"
 serve_code recv --output "$work/out"
-ip netns exec left "$LONGHAUL" send "$work/file" 10.77.2.2 --code "$code" --rate 10Mbit >"$work/first.out" \
+head -c 20M /dev/urandom >"$work/large" # its name appears while it is received
+ip netns exec left "$LONGHAUL" send "$work/large" 10.77.2.2 --code "$code" --rate 40Mbit >"$work/first.out" \
     2>"$work/first.err" &
 first=$!
 until ls -A "$work/out" | grep -q .; do
@@ -209,8 +210,8 @@ client left send "$work/file" 10.77.2.2 --code "$code"
 [ "$status" -eq 1 ] || fail "the second sender ended with $status"
 expect_line "$work/client.err" 'the code has been used'
 ended send "$first" 0 60
-status=0
-arrived
+ended recv "$pid" 0 60
+cmp "$work/large" "$work/out/large" || fail "another file arrived"
 
 say "perf"
 serve right perf --server --once

@@ -181,10 +181,16 @@ double bbr_cohort_sent_bps(const struct bbr_cohort *cohort)
     return cohort->sent_ns > 0 ? cohort->bytes * 8e9 / cohort->sent_ns : 0;
 }
 
-double bbr_cohort_delivered_bps(const struct bbr_cohort *cohort)
+/* So many bytes of it, in the longer of the times in which they left and arrived. */
+static double cohort_bps(const struct bbr_cohort *cohort, double bytes)
 {
     double ns = fmax(cohort->sent_ns, cohort->arrived_ns);
-    return ns > 0 ? cohort->arrived_bytes * 8e9 / ns : 0;
+    return ns > 0 ? bytes * 8e9 / ns : 0;
+}
+
+double bbr_cohort_delivered_bps(const struct bbr_cohort *cohort)
+{
+    return cohort_bps(cohort, cohort->arrived_bytes);
 }
 
 /* ---- arrivals without a time ------------------------------------------------------------------------ */
@@ -514,9 +520,8 @@ double bbr_loss_cohort_bps(const struct bbr_loss *loss, const struct bbr_cohort 
     double packets = cohort->bytes / loss->mtu, random = loss->share * packets;
     double lost = (cohort->bytes - cohort->arrived_bytes) / loss->mtu;
     bool excess = lost > random + UP_DEVIATIONS * sqrt(random);
-    double ns = fmax(cohort->sent_ns, cohort->arrived_ns);
-    double arrived = excess ? cohort->arrived_bytes : (1 - loss->share) * cohort->bytes;
-    return ns > 0 ? arrived * 8e9 / ns : 0;
+    return excess ? bbr_cohort_delivered_bps(cohort)
+                  : cohort_bps(cohort, (1 - loss->share) * cohort->bytes);
 }
 
 double bbr_loss_delivered_bps(const struct bbr_loss *loss)

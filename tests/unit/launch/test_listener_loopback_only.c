@@ -332,21 +332,28 @@ static void probes_of_many(void **state)
     lh_probe_server_close(server);
 }
 
+/* Rank 0 of a group of two, on a port that was free. */
+static struct group_root *root_here(uint16_t *port)
+{
+    struct group_root *root;
+    int free_port;
+    char where[64];
+    assert_int_equal(tcp_listen(HERE ":0", &free_port, port), 0);
+    close(free_port);
+    snprintf(where, sizeof where, HERE ":%u", *port);
+    assert_int_equal(group_root_open(where, 2, "", "", NULL, &root), 0);
+    group_root_serve_loopback_only(root);
+    return root;
+}
+
 /* Rank 0 refuses one of another host, and reports it with the rank that it misses. */
 static void groups(void **state)
 {
     char reason[512];
-    struct group_root *root;
     uint16_t port;
-    int free_port;
-    char where[64];
     (void)state;
     need_network();
-    assert_int_equal(tcp_listen(HERE ":0", &free_port, &port), 0);
-    close(free_port);
-    snprintf(where, sizeof where, HERE ":%u", port);
-    assert_int_equal(group_root_open(where, 2, "", "", NULL, &root), 0);
-    group_root_serve_loopback_only(root);
+    struct group_root *root = root_here(&port);
     int fd = connected(THERE, HERE, port);
     assert_int_equal(group_root_join(root, LH_NS_PER_S / 2), -LH_ETIMEDOUT);
     assert_non_null(strstr(lh_last_error(), GROUP_LOOPBACK_ONLY));
@@ -359,17 +366,12 @@ static void groups(void **state)
 /* While clients of this host have all places, none has to leave for one of another host. */
 static void groups_of_many(void **state)
 {
-    char reason[512], where[64];
-    struct group_root *root;
+    char reason[512];
     uint16_t port;
-    int free_port, clients[GROUP_CLIENTS_MAX];
+    int clients[GROUP_CLIENTS_MAX];
     (void)state;
     need_network();
-    assert_int_equal(tcp_listen(HERE ":0", &free_port, &port), 0);
-    close(free_port);
-    snprintf(where, sizeof where, HERE ":%u", port);
-    assert_int_equal(group_root_open(where, 2, "", "", NULL, &root), 0);
-    group_root_serve_loopback_only(root);
+    struct group_root *root = root_here(&port);
     for (uint32_t i = 0; i < GROUP_CLIENTS_MAX; i++)
         clients[i] = connected(HERE, HERE, port);
     int stranger = connected(THERE, HERE, port);

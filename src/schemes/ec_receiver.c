@@ -15,7 +15,8 @@
 
 /* ---- asking ---------------------------------------------------------------------------------------- */
 
-#define EC_ASKING_REPEATS 3u
+#define REPEAT_SPAN_MAX 8u  /* overdue times: a sender that is gone gets few */
+#define HASTE_SHARE     16u /* more is lost than one in so many: of several parts one is, again and again */
 
 static uint32_t parts(const struct ec_asking *asking)
 {
@@ -29,9 +30,9 @@ void ec_asking_init(struct ec_asking *asking)
     asking->end_ns = LH_TIME_NEVER;
     asking->first_part = 0;
     asking->parts_sent = 0;
-    asking->repeats_left = 0;
     asking->repeat_ns = LH_TIME_NEVER;
     asking->repeat_span_ns = 0;
+    asking->hasty_until_ns = 0;
     asking->count = 0;
     sr_backoff_init(&asking->backoff);
 }
@@ -54,7 +55,7 @@ bool ec_asking_on_mark(struct ec_asking *asking, const struct ec_mark *mark, uin
         return true;
     }
     asking->received = true;
-    asking->repeats_left = 0;
+    asking->repeat_ns = LH_TIME_NEVER;
     asking->parts_sent = parts(asking);
     if ((mark->flags & EC_FLAG_END) && asking->end_ns == LH_TIME_NEVER)
         asking->end_ns = now;
@@ -82,7 +83,13 @@ lh_time ec_asking_fallback_expiry(const struct ec_asking *asking, uint32_t beta_
     return lh_max(expiry, sr_backoff_expiry(&asking->backoff, timing));
 }
 
-void ec_asking_on_fallback_expired(struct ec_asking *asking, uint32_t count, const struct sr_timing *timing,
+static bool is_lossy(const struct ec_path_seen *seen)
+{
+    return seen->injected > seen->arrived && seen->injected - seen->arrived > seen->injected / HASTE_SHARE;
+}
+
+void ec_asking_on_fallback_expired(struct ec_asking *asking, uint32_t count,
+                                   const struct ec_path_seen *seen, const struct sr_timing *timing,
                                    lh_time now)
 {
     assert(count >= 1 && count <= EC_PARTS_MAX * EC_RUNS_MAX);
@@ -94,21 +101,21 @@ void ec_asking_on_fallback_expired(struct ec_asking *asking, uint32_t count, con
     asking->count = count;
     asking->first_part = 0;
     asking->parts_sent = 0;
-    asking->repeats_left = EC_ASKING_REPEATS;
+    asking->hasty_until_ns = is_lossy(seen) ? sr_after(now, timing->rtt_ns) : now;
     asking->repeat_span_ns = timing->window_ns;
     asking->repeat_ns = sr_after(now, timing->window_ns);
 }
 
 lh_time ec_asking_repeat_expiry(const struct ec_asking *asking)
 {
-    return asking->repeats_left > 0 ? asking->repeat_ns : LH_TIME_NEVER;
+    return asking->repeat_ns;
 }
 
-void ec_asking_on_repeat_expired(struct ec_asking *asking, lh_time now)
+void ec_asking_on_repeat_expired(struct ec_asking *asking, const struct sr_timing *timing, lh_time now)
 {
-    assert(asking->repeats_left > 0 && asking->repeat_ns <= now);
-    asking->repeats_left--;
-    asking->repeat_span_ns *= 2;
+    assert(!asking->received && asking->repeat_ns <= now);
+    if (now >= asking->hasty_until_ns)
+        asking->repeat_span_ns = lh_min(2 * asking->repeat_span_ns, REPEAT_SPAN_MAX * timing->overdue_ns);
     asking->repeat_ns = sr_after(now, asking->repeat_span_ns);
     send_again(asking);
 }
@@ -501,7 +508,7 @@ static void on_fallback_expired(struct ec_receiver *receiver, const struct lh_re
     if (asking->round == 0)
         sr_count(&receiver->stats->fallbacks);
     sr_count_many(&receiver->stats->submessages_failed, failed);
-    ec_asking_on_fallback_expired(asking, count, timing, view->now);
+    ec_asking_on_fallback_expired(asking, count, &seen, timing, view->now);
 }
 
 /* As far as the list has room: at most EC_PARTS_MAX messages. */
@@ -571,7 +578,7 @@ void ec_receiver_step(void *state, const struct lh_receiver_view *view, struct l
     if (fallback_expiry(receiver, view, &timing) <= sr_caught_up(view))
         on_fallback_expired(receiver, view, &timing);
     else if (ec_asking_repeat_expiry(&receiver->asking) <= view->now)
-        ec_asking_on_repeat_expired(&receiver->asking, view->now);
+        ec_asking_on_repeat_expired(&receiver->asking, &timing, view->now);
     write_request(receiver, actions);
     if (ack_due(receiver, view, &timing))
         write_ack(receiver, view->now, actions);

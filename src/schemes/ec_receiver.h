@@ -44,10 +44,16 @@ void ec_receiver_step(void *state, const struct lh_receiver_view *view, struct l
  *              later rounds: one reordering window after END of that round. Not before arrivals have been
  *              looked at so far (caught_up_ns), and none has come for a window. When rounds bring nothing
  *              it waits longer (sr_timers.h).
- *   repeat     a request goes out again after one, then two, then four more windows, until a MARK shows that
- *              it was heard. From there on each probe of the sender that knows nothing of it brings it
- *              forth.
+ *   repeat     a request goes out again after one window, then two more, doubling up to 8 overdue times,
+ *              until a MARK shows that it was heard; where more than a 16th is lost, each window for a round
+ *              trip before that. Each probe of a sender that knows nothing of it brings it forth, too.
  */
+
+/* What of the path a request takes into account. */
+struct ec_path_seen {
+    uint32_t injected;
+    uint32_t arrived;
+};
 
 struct ec_asking {
     uint32_t round;      /* newest that was asked for; 0: none yet */
@@ -55,9 +61,9 @@ struct ec_asking {
     lh_time end_ns;      /* its END was first heard; LH_TIME_NEVER: not yet */
     uint32_t first_part; /* of the request, with which this transmission began */
     uint32_t parts_sent; /* in this transmission */
-    uint32_t repeats_left;
-    lh_time repeat_ns; /* meaningful while repeats_left > 0 */
+    lh_time repeat_ns;   /* LH_TIME_NEVER: the sender knows of it */
     lh_time repeat_span_ns;
+    lh_time hasty_until_ns; /* the span is not doubled before */
     struct sr_backoff backoff;
     uint32_t count; /* of runs of the request */
     struct ec_run runs[EC_PARTS_MAX * EC_RUNS_MAX];
@@ -72,10 +78,11 @@ bool ec_asking_on_mark(struct ec_asking *asking, const struct ec_mark *mark, uin
 lh_time ec_asking_fallback_expiry(const struct ec_asking *asking, uint32_t beta_hundredths,
                                   lh_time last_arrival_ns, const struct sr_timing *timing);
 /* runs[0 … count - 1] are filled in: the next round begins. */
-void ec_asking_on_fallback_expired(struct ec_asking *asking, uint32_t count, const struct sr_timing *timing,
+void ec_asking_on_fallback_expired(struct ec_asking *asking, uint32_t count,
+                                   const struct ec_path_seen *seen, const struct sr_timing *timing,
                                    lh_time now);
 lh_time ec_asking_repeat_expiry(const struct ec_asking *asking);
-void ec_asking_on_repeat_expired(struct ec_asking *asking, lh_time now);
+void ec_asking_on_repeat_expired(struct ec_asking *asking, const struct sr_timing *timing, lh_time now);
 
 /* The next part that is to be sent now; false when there is none. */
 bool ec_asking_next(const struct ec_asking *asking, struct ec_request *request);
@@ -123,12 +130,6 @@ struct ec_bitmaps {
 struct ec_needs {
     uint32_t first_unmet; /* all groups before are met */
     uint8_t *asked; /* a byte a group: 0 never; else mds: one more than the first row never asked for */
-};
-
-/* What of the path a request takes into account. */
-struct ec_path_seen {
-    uint32_t injected;
-    uint32_t arrived;
 };
 
 /* Bytes behind it: a group has at least one chunk. */

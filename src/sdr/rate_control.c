@@ -143,12 +143,18 @@ void read_rate_note(struct read_rate *rate, uint64_t arrived_bytes, uint64_t dro
 #define ARREARS_MIN_NS   LH_NS_PER_MS /* workers wake late by as much, on any path */
 #define GIVEN_ARREARS_NS LH_NS_PER_MS /* likewise, where the rate is told */
 #define SILENCE_OVERDUES 4u
-#define SILENCE_MIN_NS   (10 * LH_NS_PER_MS) /* the peer's host may not have run for so long */
+#define PROBE_OVERDUES                                                                                     \
+    2u /* an answer takes a round trip more when its first report is lost; doubled with each */
+#define SILENCE_MIN_NS (10 * LH_NS_PER_MS) /* the peer's host may not have run for so long */
 /* What is in flight there waits in the peer's sockets: counted as lost too early, as much comes to it again.
  * The packets that ask after that are one at a time. */
 #define SILENCE_NO_PATH_NS  (250 * LH_NS_PER_MS)
 #define SILENCE_UNKNOWN_NS  LH_NS_PER_S
 #define SILENCE_DOUBLES_MAX 3u
+#define SILENCE_CHANCE      1e-3 /* of so many losses, one after the other, at random: it is the path, then */
+#define PROBE_CHANCE        (1.0 / 16) /* likewise, of all packets of a probe */
+#define RANDOM_MIN          1e-2 /* random loss, taken for at least that: a lone packet proves nothing, */
+#define RANDOM_MAX          0.5  /* and at most that */
 #define REORDERING_MIN_NS   (250 * LH_NS_PER_US) /* channels are served in turn */
 #define REACH_MAX           ((uint64_t)1 << 62)  /* places wrap */
 #define DRAIN_CUT_MAX       8u
@@ -331,6 +337,18 @@ static uint64_t receiver_room(const struct rate_control *rate)
     return lh_sub_sat(maximum + packets_on_path(rate), packets_in_flight(rate));
 }
 
+/* Packets that are all lost at random no more often than that, where as many are lost as so far. */
+static uint64_t packets_beyond_chance(const struct rate_control *rate, double chance)
+{
+    double lost = (double)(rate->flight.lost_packets - rate->vanished_packets);
+    double share = lost / (lost + (double)rate->flight.arrived_packets + 1);
+    uint64_t packets = 0;
+    share = share < RANDOM_MIN ? RANDOM_MIN : share < RANDOM_MAX ? share : RANDOM_MAX;
+    for (double all_lost = 1; all_lost > chance; all_lost *= share) /* at most 10 times */
+        packets++;
+    return packets;
+}
+
 struct rate_room rate_control_room(const struct rate_control *rate, lh_time now)
 {
     struct rate_room room = {pacer_allowance(&rate->pacer, now), UINT64_MAX, LH_LIMIT_RATE};
@@ -349,7 +367,8 @@ struct rate_room rate_control_room(const struct rate_control *rate, lh_time now)
                 LH_LIMIT_USER_WINDOW);
     bound_packets(&room, receiver_room(rate), rate->path.mtu_bytes, LH_LIMIT_RECEIVER);
     if (rate->silent)
-        bound_packets(&room, 1, rate->path.mtu_bytes, LH_LIMIT_WINDOW);
+        bound_packets(&room, packets_beyond_chance(rate, PROBE_CHANCE), rate->path.mtu_bytes,
+                      LH_LIMIT_WINDOW);
     /* A packet without credit asks again: the report that granted more may have been lost. */
     uint64_t sent = rate->flight.sent_bytes + rate->reserved_bytes;
     bound_bytes(&room, lh_max(lh_sub_sat(rate->decision.total_bytes, sent), minimum), LH_LIMIT_CREDIT);
@@ -423,7 +442,8 @@ void rate_control_on_run(struct rate_control *rate, uint64_t key, uint32_t packe
                          lh_time now)
 {
     unreserve(rate, packets, bytes);
-    rate->probes += rate->silent;
+    rate->probes +=
+        rate->silent && flight_is_settled(&rate->flight); /* what follows at once is the same probe */
     flight_on_sent(&rate->flight, key, packets, bytes, now);
 }
 
@@ -499,6 +519,7 @@ bool rate_control_on_report(struct rate_control *rate, const struct flight_repor
     if (rate->flight.arrived_packets > arrived) {
         rate->silent = false;
         rate->probes = 0;
+        rate->vanished_packets = 0;
     }
     if (feedback.rtt_ns > 0)
         delay_log_add(&rate->delays, feedback.rtt_ns);
@@ -519,9 +540,11 @@ bool rate_control_on_report(struct rate_control *rate, const struct flight_repor
 
 lh_time rate_control_silence_ns(const struct rate_control *rate)
 {
-    lh_time silence = rate->overdue_ns ? SILENCE_OVERDUES * rate->overdue_ns : SILENCE_UNKNOWN_NS;
-    lh_time min_ns = rate->no_path && rate->probes == 0 ? SILENCE_NO_PATH_NS : SILENCE_MIN_NS;
-    return lh_max(silence, min_ns) << lh_min(rate->probes, SILENCE_DOUBLES_MAX);
+    bool asks = rate->probes > 0;
+    lh_time overdues_ns = (asks ? PROBE_OVERDUES : SILENCE_OVERDUES) * rate->overdue_ns;
+    lh_time silence_ns = rate->overdue_ns ? overdues_ns : SILENCE_UNKNOWN_NS;
+    lh_time min_ns = rate->no_path && !asks ? SILENCE_NO_PATH_NS : SILENCE_MIN_NS;
+    return lh_max(silence_ns, min_ns) << lh_min(lh_sub_sat(rate->probes, 1), SILENCE_DOUBLES_MAX);
 }
 
 bool rate_control_on_time(struct rate_control *rate, lh_time now)
@@ -529,10 +552,12 @@ bool rate_control_on_time(struct rate_control *rate, lh_time now)
     struct lh_congestion_feedback feedback;
     if (!rate->started)
         return false;
+    uint64_t lost_packets = rate->flight.lost_packets;
     bool overdue = flight_on_timer(&rate->flight, rate_control_silence_ns(rate), now, &feedback);
     bool due = rate->decision.next_ns <= now;
     if (overdue) {
-        rate->silent = true;
+        rate->vanished_packets += rate->flight.lost_packets - lost_packets;
+        rate->silent |= rate->vanished_packets >= packets_beyond_chance(rate, SILENCE_CHANCE);
         rate->controller->on_feedback(rate->state, &feedback);
     }
     if (due && rate->controller->on_timer)

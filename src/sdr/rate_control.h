@@ -139,8 +139,9 @@ struct rate_control {
     bool same_host;  /* set by the owner: no network in between, only the peer's sockets can be overrun */
     bool no_path;    /* likewise, and no link is emulated: all that is in flight is in these sockets */
     bool idle;       /* nothing waited after the last send: time that passes is no delay to make up for */
-    bool silent;     /* everything in flight was overdue, and nothing has been heard since */
+    bool silent;     /* more was overdue than is lost at random, and nothing has been heard since */
     uint32_t probes; /* that left since: each waits twice as long, what left before does not */
+    uint64_t vanished_packets; /* overdue since anything arrived */
     struct lh_congestion_path path;
     uint8_t params[LH_CONGESTION_PARAMS];
     struct lh_congestion_decision decision;

@@ -25,6 +25,7 @@ static const struct sr_timing timing = {
     .rtt_ns = RTT, .overdue_ns = RTT + RTT / 8, .window_ns = WINDOW, .measured = true};
 
 static struct ec_asking asking;
+static struct ec_path_seen path_seen; /* nothing is lost, unless a test says so */
 
 static bool hear(uint32_t round, uint8_t flags, lh_time now)
 {
@@ -41,7 +42,7 @@ static void ask(uint32_t count, lh_time now)
 {
     for (uint32_t i = 0; i < count; i++)
         asking.runs[i] = (struct ec_run){i, 0, 1};
-    ec_asking_on_fallback_expired(&asking, count, &timing, now);
+    ec_asking_on_fallback_expired(&asking, count, &path_seen, &timing, now);
 }
 
 /* Sends what is to be sent; returns how many parts. */
@@ -83,14 +84,6 @@ static void test_a_round(void **state)
     assert_int_equal(asking.round, 1);
     assert_int_equal(expiry(50, LH_TIME_NEVER), LH_TIME_NEVER);
     assert_int_equal(drain(), 1);
-    /* After one, two more, four more windows. */
-    static const lh_time after[] = {1, 3, 7};
-    for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(ec_asking_repeat_expiry(&asking), 5000 + after[i] * WINDOW);
-        ec_asking_on_repeat_expired(&asking, 5000 + after[i] * WINDOW);
-        assert_int_equal(drain(), 1);
-    }
-    assert_int_equal(ec_asking_repeat_expiry(&asking), LH_TIME_NEVER);
     hear(0, EC_FLAG_END, 13000);
     assert_int_equal(drain(), 0);
     hear(0, EC_FLAG_END | EC_FLAG_PROBE, 14000); /* asks, and knows nothing of the request */
@@ -103,6 +96,45 @@ static void test_a_round(void **state)
     assert_int_equal(expiry(50, LH_TIME_NEVER), 16000 + WINDOW); /* beta is for round 0 */
     assert_int_equal(expiry(50, 15900), 16000 + WINDOW);
     assert_int_equal(expiry(50, 16100), 16100 + WINDOW);
+}
+
+/* After one, two, four more windows, and so on up to eight overdue times. */
+static void test_unheard_it_is_repeated(void **state)
+{
+    (void)state;
+    lh_time now = 5000, span = WINDOW;
+    ec_asking_init(&asking);
+    hear(0, EC_FLAG_END, 100);
+    ask(3, now);
+    assert_int_equal(drain(), 1);
+    for (uint32_t i = 0; i < 20; i++) {
+        now += span;
+        assert_int_equal(ec_asking_repeat_expiry(&asking), now);
+        ec_asking_on_repeat_expired(&asking, &timing, now);
+        assert_int_equal(drain(), 1);
+        span = lh_min(2 * span, 8 * timing.overdue_ns);
+    }
+    assert_int_equal(span, 8 * timing.overdue_ns);
+    hear(1, 0, now + 1);
+    assert_int_equal(ec_asking_repeat_expiry(&asking), LH_TIME_NEVER);
+}
+
+/* Where much is lost, after each window until an answer could have come. */
+static void test_where_much_is_lost_it_is_repeated_sooner(void **state)
+{
+    (void)state;
+    lh_time now = 5000;
+    ec_asking_init(&asking);
+    hear(0, EC_FLAG_END, 100);
+    path_seen = (struct ec_path_seen){.injected = 1600, .arrived = 1499};
+    ask(3, now);
+    path_seen = (struct ec_path_seen){0};
+    while (now < 5000 + RTT) {
+        now += WINDOW;
+        assert_int_equal(ec_asking_repeat_expiry(&asking), now);
+        ec_asking_on_repeat_expired(&asking, &timing, now);
+    }
+    assert_int_equal(ec_asking_repeat_expiry(&asking), now + 2 * WINDOW);
 }
 
 static void test_hearing_ends_the_repetition(void **state)
@@ -174,7 +206,7 @@ static void test_a_dropped_end_goes_first_next_time(void **state)
         hear(0, EC_FLAG_END | EC_FLAG_PROBE, 6000);
     }
     assert_int_equal(heard, 0xe3); /* 0 and 1, then 7, 6, 5 each with its successor */
-    ec_asking_on_repeat_expired(&asking, asking.repeat_ns);
+    ec_asking_on_repeat_expired(&asking, &timing, asking.repeat_ns);
     assert_true(ec_asking_next(&asking, &request));
     assert_int_equal(request.part, 3);
 }
@@ -203,6 +235,8 @@ static int run_asking(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_beta_runs_from_the_end),
         cmocka_unit_test(test_a_round),
+        cmocka_unit_test(test_unheard_it_is_repeated),
+        cmocka_unit_test(test_where_much_is_lost_it_is_repeated_sooner),
         cmocka_unit_test(test_hearing_ends_the_repetition),
         cmocka_unit_test(test_a_round_never_asked_for),
         cmocka_unit_test(test_parts),

@@ -17,14 +17,18 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "support/sanitized.h"
+
 #define MESSAGES_MAX 400
 #define GROUP_MAX    8
 #define CHANNELS_MAX 3
 #define GUARD        16
 #define UNTOUCHED    0xEE
 #define SENT         0x55
-/* Seeds of a process, which has one version and one window. */
-#define SEEDS_A_PROCESS 64
+#define VERSIONS     (VERSION_LAST - VERSION_FIRST + 1)
+/* Seeds of a process, which has one version and one window. A sanitizer makes them ten times slower; an
+ * order of a sanitizer's build is repeated by that build. */
+#define SEEDS_A_PROCESS (SANITIZED ? 16u : 64u)
 /* Steps without effect, after which the driver sleeps. */
 #define IDLE_STEPS 30
 /* No order takes that long: it hangs. */
@@ -352,7 +356,7 @@ static int run_some(uint64_t first, uint64_t end)
     static const char *const windows[] = {"1MiB", "2MiB", "16MiB"};
     uint64_t process = first / SEEDS_A_PROCESS;
     setenv("LONGHAUL_WINDOW", windows[process % 3], 1);
-    const struct net *net = net_load(VERSION_FIRST + (int)(process % (VERSION_LAST - VERSION_FIRST + 1)));
+    const struct net *net = net_load(VERSION_FIRST + (int)(process % VERSIONS));
     CHECK(net);
     net_init(net);
     for (int i = 0; i < CHANNELS_MAX; i++)
@@ -371,7 +375,7 @@ static int run_some(uint64_t first, uint64_t end)
 int orders_main(int argc, char **argv)
 {
     uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 0) : 0,
-             count = argc > 2 ? strtoull(argv[2], NULL, 0) : 448;
+             count = argc > 2 ? strtoull(argv[2], NULL, 0) : VERSIONS * SEEDS_A_PROCESS;
     uint64_t end = first + count;
     for (uint64_t seed = first, next; seed < end; seed = next) {
         int status = 1;

@@ -340,7 +340,7 @@ static uint64_t receiver_room(const struct rate_control *rate)
 /* Packets that are all lost at random no more often than that, where as many are lost as so far. */
 static uint64_t packets_beyond_chance(const struct rate_control *rate, double chance)
 {
-    double lost = (double)(rate->flight.lost_packets - rate->vanished_packets);
+    double lost = (double)lh_sub_sat(rate->flight.lost_packets, rate->vanished_packets);
     double share = lost / (lost + (double)rate->flight.arrived_packets + 1);
     uint64_t packets = 0;
     share = share < RANDOM_MIN ? RANDOM_MIN : share < RANDOM_MAX ? share : RANDOM_MAX;
@@ -556,7 +556,7 @@ bool rate_control_on_time(struct rate_control *rate, lh_time now)
     bool overdue = flight_on_timer(&rate->flight, rate_control_silence_ns(rate), now, &feedback);
     bool due = rate->decision.next_ns <= now;
     if (overdue) {
-        rate->vanished_packets += rate->flight.lost_packets - lost_packets;
+        rate->vanished_packets += lh_sub_sat(rate->flight.lost_packets, lost_packets);
         rate->silent |= rate->vanished_packets >= packets_beyond_chance(rate, SILENCE_CHANCE);
         rate->controller->on_feedback(rate->state, &feedback);
     }

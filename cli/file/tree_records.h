@@ -12,20 +12,11 @@
  *   FILE, DATA or HOLE, …, FILE_END          --->
  *   FOLDER_END, HARD_LINK                    --->
  *                                            <---  FAULT for what could not be written
+ *   LIST                                     --->  (with CLI_TREE_DELETES)
+ *                                            <---  HELD, HELD, …, HELD_END
+ *   FATES                                    --->
  *   END                                      --->
  *                                            <---  VERDICT
- *
- * Who connects is the sender; or it asks by a message of GET and a WANT for each path: then the other side is
- * the sender, or ends it by VERDICT. FAULT of a sender names an entry that it cannot send.
- * FOLDER and LINK take effect where they stand; LISTED asks. FILE repeats what LISTED has announced, so the
- * receiver keeps no list. With CLI_TREE_PIPE DATA and one FILE_END follow ROOT, without a FILE. IDLE says
- * that the sender lives.
- *
- * All kinds have one shape. Which parts a kind has stands in one table (tree_records.c); the others are not
- * in the record. Numbers are little-endian:
- *
- *   0 kind u8 | 1 flags u8 | 2 path bytes u16 | 4 rest bytes u32
- *   attributes: size u64, seconds i64, nanoseconds u32, mode u32 | number u64 | digest 16 | path | rest
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -37,6 +28,20 @@
 #include <stdint.h>
 
 #include "cli/file/file_blocks.h"
+
+/*
+ * Who connects is the sender; or it asks by a message of GET and a WANT for each path: then the other side is
+ * the sender, or ends it by VERDICT. FAULT of a sender names an entry that it cannot send.
+ * FOLDER and LINK take effect where they stand; LISTED asks. FILE repeats what LISTED has announced, so the
+ * receiver keeps no list. With CLI_TREE_PIPE DATA and one FILE_END follow ROOT, without a FILE. IDLE says
+ * that the sender lives.
+ *
+ * All kinds have one shape. Which parts a kind has stands in one table (tree_records.c); the others are not
+ * in the record. Numbers are little-endian:
+ *
+ *   0 kind u8 | 1 flags u8 | 2 path bytes u16 | 4 rest bytes u32
+ *   attributes: size u64, seconds i64, nanoseconds u32, mode u32 | number u64 | digest 16 | path | rest
+ */
 
 #define CLI_TREE_VERSION 2
 
@@ -58,24 +63,31 @@ enum cli_tree_kind {
     CLI_TREE_FILE_END = 10,  /* digest of all DATA and HOLE: cli_tree_hole_bytes() */
     CLI_TREE_CANCEL = 11,    /* the file could not be read to its end */
     CLI_TREE_IDLE = 12,
-    CLI_TREE_END = 13,  /* number: entries that the sender could not send */
-    CLI_TREE_GET = 14,  /* in place of ROOT; number: the version */
-    CLI_TREE_WANT = 15, /* path: below the sender's folder; empty: all that is in it */
+    CLI_TREE_END = 13,   /* number: entries that the sender could not send */
+    CLI_TREE_GET = 14,   /* in place of ROOT; number: the version */
+    CLI_TREE_WANT = 15,  /* path: below the sender's folder; empty: all that is in it */
+    CLI_TREE_LIST = 16,  /* asks for all that is below that folder, or below that of ROOT */
+    CLI_TREE_FATES = 17, /* rest: a byte for each HELD, enum cli_tree_fate */
 
     CLI_TREE_DECISIONS = 32, /* rest: a byte for each LISTED, enum cli_tree_decision */
     CLI_TREE_RESUME = 33,    /* decision: send it from an offset on, if what precedes has that digest */
     CLI_TREE_REFUSED = 34,   /* decision: no; rest: the reason */
     CLI_TREE_FAULT = 35,     /* of either side; path, rest: the reason */
+    CLI_TREE_HELD = 37,      /* an entry that is there; its folder follows it */
+    CLI_TREE_HELD_END = 38,  /* of one LIST */
     CLI_TREE_VERDICT = 36, /* number: entries that failed at the receiver; rest: what ended it, or empty */
 };
 
 enum cli_tree_decision { CLI_TREE_SKIP = 0, CLI_TREE_SEND = 1 };
+enum cli_tree_fate { CLI_TREE_KEEP = 0, CLI_TREE_REMOVE = 1 };
 
 enum cli_tree_flag {
-    CLI_TREE_DRY_RUN = 1, /* ROOT, GET: decide, and write nothing */
-    CLI_TREE_PIPE = 2,    /* ROOT: one file of unknown size; path: its name, or empty */
-    CLI_TREE_STOPPED = 1, /* VERDICT: by a signal or a lost path; a later transfer goes on */
-    CLI_TREE_SPARSE = 1,  /* FILE: holes may follow, and no later transfer goes on in the middle */
+    CLI_TREE_DRY_RUN = 1,   /* ROOT, GET: decide, and write nothing */
+    CLI_TREE_PIPE = 2,      /* ROOT: one file of unknown size; path: its name, or empty */
+    CLI_TREE_DELETES = 4,   /* ROOT, GET: LIST and FATES may come */
+    CLI_TREE_IS_FOLDER = 1, /* HELD */
+    CLI_TREE_STOPPED = 1,   /* VERDICT: by a signal or a lost path; a later transfer goes on */
+    CLI_TREE_SPARSE = 1,    /* FILE: holes may follow, and no later transfer goes on in the middle */
 };
 
 /* What a record has of these is its kind's; pointers lead into the message, and end with no zero. */

@@ -84,6 +84,12 @@ static bool is_asked_for(const struct cli_tree_options *options, const char *pat
     return false;
 }
 
+bool cli_tree_store_takes(const struct cli_tree_store *store, size_t folder_bytes, const char *name)
+{
+    return folder_bytes || store->root != store->options->folder || store->options->names ||
+           store->options->dotfiles || name[0] != '.';
+}
+
 /* A name that this transfer may use: the folder of it open in beneath->folder, the name in beneath->name. */
 static bool find_parent(struct cli_tree_store *store, struct cli_beneath *beneath, const char *path,
                         size_t bytes)
@@ -95,9 +101,7 @@ static bool find_parent(struct cli_tree_store *store, struct cli_beneath *beneat
         return refuse(store, "the name is reserved for unfinished files");
     if (store->options->names)
         return is_asked_for(store->options, path, bytes) || refuse(store, "was not asked for");
-    if (path[0] == '.' && store->root == store->options->folder && !store->options->dotfiles)
-        return refuse(store, DOT_REASON);
-    return true;
+    return cli_tree_store_takes(store, 0, path) || refuse(store, DOT_REASON);
 }
 
 /* Another one each time: a process that was killed may have left one. */
@@ -406,6 +410,58 @@ bool cli_tree_store_hard_link(struct cli_tree_store *store, const struct cli_tre
     if (linkat(from->folder, from->name, at->folder, next_temporary(temporary), 0))
         return failed(store, "creating the hard link", errno);
     return rename_temporary(store, at->folder, temporary, at->name);
+}
+
+/* ---- entries that are there ------------------------------------------------------------------------ */
+
+int cli_tree_store_open_folder(struct cli_tree_store *store, const char *path, size_t path_bytes,
+                               bool *there)
+{
+    struct cli_beneath *at = &store->list_at;
+    const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    *there = store->root >= 0; /* a dry run has not created it */
+    if (!*there)
+        return -1;
+    if (!path_bytes && store->options->names) {
+        refuse(store, "was not asked for");
+        return -1;
+    }
+    if (path_bytes && !find_parent(store, at, path, path_bytes)) {
+        *there = at->folder >= 0 || !store->dry_run;
+        return -1;
+    }
+    int folder = path_bytes ? openat(at->folder, at->name, flags) : openat(store->root, ".", flags);
+    *there = folder >= 0 || errno != ENOENT;
+    if (folder < 0)
+        failed(store, "the folder cannot be opened", errno);
+    return folder;
+}
+
+/* A file that took its name since was not listed. */
+static bool is_listed(const struct cli_tree_holding *holding, const struct stat *status)
+{
+    return S_ISDIR(status->st_mode) == holding->folder &&
+           (holding->folder ||
+            (status->st_ino == holding->number && status->st_mtim.tv_sec == holding->written.tv_sec &&
+             status->st_mtim.tv_nsec == holding->written.tv_nsec));
+}
+
+bool cli_tree_store_remove(struct cli_tree_store *store, const struct cli_tree_holding *holding)
+{
+    struct cli_beneath *at = &store->data_at;
+    struct stat status;
+    if (!find_parent(store, at, holding->path, holding->path_bytes))
+        return false;
+    note_change(store, -1);
+    if (fstatat(at->folder, at->name, &status, AT_SYMLINK_NOFOLLOW))
+        return errno == ENOENT || failed(store, "removing", errno);
+    if (!is_listed(holding, &status))
+        return refuse(store, "was replaced meanwhile, and is kept");
+    if (!unlinkat(at->folder, at->name, holding->folder ? AT_REMOVEDIR : 0) || errno == ENOENT)
+        return true;
+    return errno == ENOTEMPTY || errno == EEXIST
+               ? refuse(store, "the folder is kept: unfinished or new files are in it")
+               : failed(store, "removing", errno);
 }
 
 /* ---- disk ------------------------------------------------------------------------------------------ */

@@ -31,6 +31,7 @@ struct cli_tree_options {
     int pipe;                 /* standard output, for a stream of CLI_TREE_PIPE; else -1 */
     bool force;               /* may replace files */
     bool dotfiles;            /* takes names in the output folder that begin with a dot */
+    bool deletes;             /* removes what the sender does not have, if it asks for that */
     mode_t umask;             /* what files may not permit */
     bool json;                /* a line for each event, on stdout */
     bool names_peer;          /* one of several transfers of this process */
@@ -100,6 +101,27 @@ bool cli_tree_store_hole(struct cli_tree_store *store, uint64_t bytes);
 bool cli_tree_store_end(struct cli_tree_store *store, const uint8_t digest[CLI_DIGEST_BYTES]);
 /* keep: of a large one stays what was written. */
 void cli_tree_store_drop(struct cli_tree_store *store, bool keep);
+
+/* ---- entries that are there ------------------------------------------------------------------------ */
+
+/* As it was when it was listed. */
+struct cli_tree_holding {
+    ino_t number;
+    struct timespec written;
+    bool folder;
+    bool removed; /* that is decided */
+    size_t path_bytes;
+    char path[]; /* ends with a zero */
+};
+
+/* The folder of a path, or the root for an empty one, to be closed; -1 with the reason. there: it is no
+ * reason that nothing is there. */
+int cli_tree_store_open_folder(struct cli_tree_store *store, const char *path, size_t path_bytes,
+                               bool *there);
+/* Whether a name in a folder of so many bytes below the root is one that this transfer may use. */
+bool cli_tree_store_takes(const struct cli_tree_store *store, size_t folder_bytes, const char *name);
+/* Removes it: an empty folder, or a file that is still the one that was listed. */
+bool cli_tree_store_remove(struct cli_tree_store *store, const struct cli_tree_holding *holding);
 
 /* All that was written is on disk. */
 bool cli_tree_store_sync(struct cli_tree_store *store);

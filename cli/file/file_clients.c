@@ -60,7 +60,7 @@ static int check_deletion(bool deletes, bool confirmed, bool dry_run)
 /* Longhaul send PATH... HOST[:PORT][:DIR] */
 
 struct send_options {
-    bool follow, dry_run, deletes, confirmed, json;
+    bool follow, xattrs, owners, dry_run, deletes, confirmed, json;
     struct cli_texts includes, excludes;
     struct cli_tree_rules rules; /* of both */
     struct cli_connection connection;
@@ -90,6 +90,8 @@ static int send_operands(const struct cli_tree_operand *operands, unsigned count
         .follow = options->follow,
         .rules = &options->rules,
         .dry_run = options->dry_run,
+        .xattrs = options->xattrs,
+        .owners = options->owners,
         .deletes = options->deletes,
         .confirmed = options->confirmed,
         .json = options->json,
@@ -133,8 +135,12 @@ static int send_paths(const struct cli_operands *operands, struct send_options *
     for (unsigned i = 0; i < paths; i++)
         if (!strcmp(operands->text[i], "-") && paths > 1)
             return cli_misused("-: standard input is sent alone (a file of that name: ./-)");
-    if (!strcmp(operands->text[0], "-") && options->deletes)
-        return cli_misused("--delete: standard input has no folder");
+    if (!strcmp(operands->text[0], "-") && (options->deletes || options->xattrs || options->owners))
+        return cli_misused("--%s: standard input has no %s",
+                           options->deletes  ? "delete"
+                           : options->xattrs ? "xattrs"
+                                             : "owner",
+                           options->deletes ? "folder" : "such attributes");
     if (!strcmp(operands->text[0], "-"))
         return options->dry_run ? cli_misused("--dry-run: standard input is not known before it is read")
                                 : send_operands(NULL, 0, options);
@@ -149,6 +155,9 @@ int cli_send(int argc, char **argv)
     const struct cli_option own[] = {
         {"follow", NULL, "send what symbolic links lead to, not the links", &options.follow,
          .kind = CLI_FLAG},
+        {"xattrs", NULL, "send extended attributes, with access control lists", &options.xattrs,
+         .kind = CLI_FLAG},
+        {"owner", NULL, "send owners, for a receiver that is root", &options.owners, .kind = CLI_FLAG},
         {"exclude", "PATTERN", "leave out what matches, unless an --include before it does",
          &options.excludes, .kind = CLI_TEXTS},
         {"include", "PATTERN", "send what matches, unless an --exclude before it does", &options.includes,
@@ -291,6 +300,9 @@ int cli_get(int argc, char **argv)
         {"force", NULL, "replace existing files", &options.to.force, .kind = CLI_FLAG},
         {"dotfiles", NULL, "with PATH '.': take names that begin with a dot, such as .profile",
          &options.to.dotfiles, .kind = CLI_FLAG},
+        {"xattrs", NULL, "set extended attributes, with access control lists", &options.to.xattrs,
+         .kind = CLI_FLAG},
+        {"owner", NULL, "set owners, as root", &options.to.owners, .kind = CLI_FLAG},
         {"delete", NULL, "delete entries in the copies of the folders that the server does not have",
          &options.to.deletes, .kind = CLI_FLAG},
         {"yes", NULL, "with --delete: do not ask", &options.confirmed, .kind = CLI_FLAG},
@@ -316,6 +328,8 @@ int cli_get(int argc, char **argv)
     int status = cli_options_parse(&usage, argc, argv, &operands);
     if (status == CLI_PROCEED)
         status = check_deletion(options.to.deletes, options.confirmed, options.dry_run);
+    if (status == CLI_PROCEED)
+        status = cli_owner_check(options.to.owners);
     if (status == CLI_PROCEED)
         status = cli_file_check(&options.connection, NULL);
     return status == CLI_PROCEED ? get_operands(&operands, &options) : status;

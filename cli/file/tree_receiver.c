@@ -45,8 +45,9 @@ struct receiver {
     struct cli_tree_report report;
     enum phase phase;
     bool pipe;
-    bool asked;   /* for what comes: the sender does not choose the folder */
-    bool deletes; /* what the sender does not have */
+    bool asked;          /* for what comes: the sender does not choose the folder */
+    bool xattrs, owners; /* may come */
+    bool deletes;        /* what the sender does not have */
     struct cli_tree_held held;
     bool confirmed; /* deletion without a question */
     uint64_t sender_failed, sender_reported;
@@ -143,7 +144,8 @@ static bool entry_failed(struct receiver *r, const char *path, size_t path_bytes
 /* Of ROOT, when the sender was asked. */
 static uint8_t asked_flags(const struct receiver *r)
 {
-    return (r->report.dry_run ? CLI_TREE_DRY_RUN : 0) | (r->options->deletes ? CLI_TREE_DELETES : 0);
+    return (r->report.dry_run ? CLI_TREE_DRY_RUN : 0) | (r->options->deletes ? CLI_TREE_DELETES : 0) |
+           (r->options->xattrs ? CLI_TREE_XATTRS : 0) | (r->options->owners ? CLI_TREE_OWNERS : 0);
 }
 
 static bool on_root(struct receiver *r, const struct cli_tree_record *record)
@@ -161,6 +163,13 @@ static bool on_root(struct receiver *r, const struct cli_tree_record *record)
     r->deletes = record->flags & CLI_TREE_DELETES;
     if (r->deletes && !r->options->deletes)
         return end_by(r, CLI_EXIT_FAILED, "nothing is deleted here (--allow-delete at the receiver)");
+    r->xattrs = record->flags & CLI_TREE_XATTRS;
+    r->owners = record->flags & CLI_TREE_OWNERS;
+    if (r->xattrs && !r->options->xattrs)
+        return end_by(r, CLI_EXIT_FAILED,
+                      "no extended attributes are taken here (--xattrs at the receiver)");
+    if (r->owners && !r->options->owners)
+        return end_by(r, CLI_EXIT_FAILED, "no owners are taken here (--owner at the receiver, by root)");
     if (!cli_tree_store_open(&r->store, r->options, record))
         return end_by(r, CLI_EXIT_FAILED, "%s", r->store.reason);
     r->phase = BETWEEN;
@@ -209,6 +218,20 @@ static bool on_folder_or_link(struct receiver *r, const struct cli_tree_record *
         r->report.links += done;
     }
     return done || entry_failed(r, record->path, record->path_bytes);
+}
+
+/* Of the open file, until its end; or of a folder or link. */
+static bool on_attribute(struct receiver *r, const struct cli_tree_record *record)
+{
+    bool expected = record->kind == CLI_TREE_XATTR ? r->xattrs : r->owners;
+    bool in_file = r->phase == IN_FILE || r->phase == IN_DROPPED;
+    if (!expected || r->pipe || (!record->path_bytes && !in_file))
+        return connection_failed(r, -LH_EPROTOCOL);
+    if (record->path_bytes)
+        return cli_tree_store_dress(&r->store, record) || entry_failed(r, record->path, record->path_bytes);
+    if (r->phase == IN_FILE)
+        cli_tree_dress_take(&r->store.dress, record);
+    return true;
 }
 
 static bool on_file(struct receiver *r, const struct cli_tree_record *record)
@@ -261,7 +284,10 @@ static bool on_file_end(struct receiver *r, const struct cli_tree_record *record
         return entry_failed(r, r->path, r->path_bytes);
     cli_tree_report_file(&r->report, r->path, r->path_bytes, r->moved_bytes,
                          sparse ? NULL : record->digest);
-    return true;
+    if (!*r->store.dress.reason)
+        return true;
+    snprintf(r->store.reason, sizeof r->store.reason, "%s", r->store.dress.reason);
+    return entry_failed(r, r->path, r->path_bytes);
 }
 
 /* The sender could not read it to its end, and has counted it. */
@@ -383,6 +409,9 @@ static bool on_record(struct receiver *r, const struct cli_tree_record *record)
         return on_cancel(r);
     case CLI_TREE_IDLE:
         return true;
+    case CLI_TREE_XATTR:
+    case CLI_TREE_OWNER:
+        return on_attribute(r, record);
     case CLI_TREE_LIST:
         return on_list(r, record);
     case CLI_TREE_FATES:

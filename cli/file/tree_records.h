@@ -49,6 +49,10 @@
 #define CLI_TREE_PATH_MAX    4095u /* PATH_MAX without its zero */
 #define CLI_TREE_TEXT_MAX    255u
 
+/* Of an extended attribute: what Linux takes. */
+#define CLI_TREE_XATTR_NAME_MAX  255u
+#define CLI_TREE_XATTR_VALUE_MAX 65536u
+
 /* Explicit numbers of the wire. */
 enum cli_tree_kind {
     CLI_TREE_ROOT = 1,       /* number: version; path: folder below the output folder, or empty */
@@ -67,6 +71,9 @@ enum cli_tree_kind {
     CLI_TREE_GET = 14,   /* in place of ROOT; number: the version */
     CLI_TREE_WANT = 15,  /* path: below the sender's folder; empty: all that is in it */
     CLI_TREE_LIST = 16,  /* asks for all that is below that folder, or below that of ROOT */
+    CLI_TREE_XATTR = 18, /* path: a folder, empty: the open file; rest: name, a zero, value */
+    CLI_TREE_OWNER = 19, /* path: a folder or link, empty: the open file; number: user, group << 32;
+                            rest: their names, "user:group" */
     CLI_TREE_FATES = 17, /* rest: a byte for each HELD, enum cli_tree_fate */
 
     CLI_TREE_DECISIONS = 32, /* rest: a byte for each LISTED, enum cli_tree_decision */
@@ -84,6 +91,8 @@ enum cli_tree_fate { CLI_TREE_KEEP = 0, CLI_TREE_REMOVE = 1 };
 enum cli_tree_flag {
     CLI_TREE_DRY_RUN = 1,   /* ROOT, GET: decide, and write nothing */
     CLI_TREE_PIPE = 2,      /* ROOT: one file of unknown size; path: its name, or empty */
+    CLI_TREE_XATTRS = 8,    /* ROOT, GET: XATTR may come */
+    CLI_TREE_OWNERS = 16,   /* ROOT, GET: OWNER may come */
     CLI_TREE_DELETES = 4,   /* ROOT, GET: LIST and FATES may come */
     CLI_TREE_IS_FOLDER = 1, /* HELD */
     CLI_TREE_STOPPED = 1,   /* VERDICT: by a signal or a lost path; a later transfer goes on */

@@ -216,6 +216,7 @@ static void *run_walk(void *argument)
                                        .count = s->sending->count,
                                        .follow = s->sending->follow,
                                        .rules = s->sending->rules,
+                                       .owners = s->sending->owners && !s->sending->dry_run,
                                        .list = &s->list,
                                        .packer = &s->walk_packer,
                                        .report = &s->report};
@@ -249,6 +250,9 @@ static bool send_entry(struct sender *s, const struct cli_tree_entry *entry)
     } else if (entry->kind == CLI_TREE_LISTED && entry->state == CLI_TREE_WANTED) {
         return cli_tree_source_send(&s->source, &s->sending->operands[entry->operand], entry);
     }
+    if (entry->kind == CLI_TREE_FOLDER_END && !s->sending->dry_run &&
+        !cli_tree_source_folder(&s->source, &s->sending->operands[entry->operand], entry))
+        return false;
     return entry->kind == CLI_TREE_LISTED || cli_tree_packer_add(&s->packer, &record);
 }
 
@@ -419,7 +423,8 @@ static int begin(struct sender *s)
     const struct cli_tree_record root = {
         .kind = CLI_TREE_ROOT,
         .flags = (s->sending->count ? 0 : CLI_TREE_PIPE) | (s->sending->dry_run ? CLI_TREE_DRY_RUN : 0) |
-                 (s->sending->deletes ? CLI_TREE_DELETES : 0),
+                 (s->sending->deletes ? CLI_TREE_DELETES : 0) | (s->sending->xattrs ? CLI_TREE_XATTRS : 0) |
+                 (s->sending->owners ? CLI_TREE_OWNERS : 0),
         .number = CLI_TREE_VERSION,
         .path = s->sending->folder,
         .path_bytes = strlen(s->sending->folder),
@@ -434,6 +439,8 @@ static int begin(struct sender *s)
     s->packer.stall_ns = CLI_DISK_TIMEOUT_NS; /* of a tree without files */
     if (!code)
         code = cli_tree_source_open(&s->source, &s->packer, &s->report, s->sending->follow);
+    s->source.reading =
+        (struct cli_tree_reading){.xattrs = s->sending->xattrs, .owners = s->sending->owners};
     if (!code && (!cli_tree_packer_add(&s->packer, &root) || !cli_tree_packer_flush(&s->packer)))
         code = s->packer.code;
     return code;

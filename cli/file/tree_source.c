@@ -18,6 +18,7 @@
 
 #include "cli/file/file_blocks.h"
 #include "cli/file/file_names.h"
+#include "cli/file/tree_attributes.h"
 #include "cli/file/tree_beneath.h"
 #include "cli/file/tree_list.h"
 #include "cli/file/tree_message.h"
@@ -56,6 +57,7 @@ void cli_tree_source_close(struct cli_tree_source *source)
 {
     if (source->digest.state)
         cli_digest_close(&source->digest);
+    cli_tree_reading_close(&source->reading);
 }
 
 /* ---- reading --------------------------------------------------------------------------------------- */
@@ -136,6 +138,26 @@ static void put_data_header(uint8_t *at, size_t bytes)
     (void)used;
 }
 
+/* What was read last. */
+static bool add_attributes(struct cli_tree_source *source)
+{
+    const struct cli_tree_reading *reading = &source->reading;
+    uint8_t *at = reading->used ? cli_tree_packer_reserve(source->packer, reading->used) : NULL;
+    if (at)
+        memcpy(at, reading->records, reading->used);
+    source->packer->used += at ? reading->used : 0;
+    return at || !reading->used;
+}
+
+/* Attributes that do not come are a fault of an entry that does. */
+static bool fault_attributes(struct cli_tree_source *source, const struct cli_tree_operand *operand,
+                             const struct cli_tree_entry *entry)
+{
+    const char *reason = source->reading.reason;
+    cli_tree_report_fault(source->report, operand->prefix, entry->path, entry->path_bytes, reason);
+    return cli_tree_packer_fault(source->packer, entry->path, entry->path_bytes, reason);
+}
+
 /* ---- a small file ---------------------------------------------------------------------------------- */
 
 /* One message takes all of it; what turns out to be wrong is taken out again. */
@@ -144,11 +166,15 @@ static bool send_packed(struct reading *r)
     struct cli_tree_packer *packer = r->source->packer;
     size_t size = (size_t)r->status.st_size;
     const struct cli_tree_record file = file_record(r, 0, false);
-    size_t all = FILE_BYTES + file.path_bytes + (size ? DATA_HEADER + size : 0) + END_BYTES;
+    const struct cli_tree_reading *extra = &r->source->reading;
+    size_t all = FILE_BYTES + file.path_bytes + extra->used + (size ? DATA_HEADER + size : 0) + END_BYTES;
     uint8_t *at = cli_tree_packer_reserve(packer, all);
     if (!at)
         return false;
     size_t before = packer->used, header = cli_tree_encode(&file, at, all);
+    if (extra->used)
+        memcpy(at + header, extra->records, extra->used);
+    header += extra->used;
     uint8_t *data = at + header + DATA_HEADER;
     packer->used += header;
     if (size) {
@@ -261,7 +287,7 @@ static bool send_cut(struct reading *r, bool sparse)
             return true; /* nothing of it was sent */
     }
     const struct cli_tree_record file = file_record(r, offset, sparse);
-    if (!cli_tree_packer_add(r->source->packer, &file))
+    if (!cli_tree_packer_add(r->source->packer, &file) || !add_attributes(r->source))
         return false;
     cli_tree_report_spared(r->source->report, offset);
     posix_fadvise(r->file, 0, 0, POSIX_FADV_SEQUENTIAL);
@@ -290,11 +316,12 @@ bool cli_tree_source_send(struct cli_tree_source *source, const struct cli_tree_
                           const struct cli_tree_entry *entry)
 {
     struct reading r = {.source = source, .operand = operand, .entry = entry, .file = -1};
-    bool going = true, sparse = false;
+    bool going = true, sparse = false, dressed = true;
     uint8_t digest[CLI_DIGEST_BYTES];
     cli_tree_report_next(source->report, entry->path, entry->path_bytes);
     if (open_file(&r)) {
         sparse = has_hole(&r);
+        dressed = cli_tree_reading_take(&source->reading, r.file, &r.status, "", 0);
         going = !sparse && r.status.st_size <= (off_t)PACKED_BYTES ? send_packed(&r) : send_cut(&r, sparse);
     }
     if (r.file >= 0)
@@ -307,7 +334,28 @@ bool cli_tree_source_send(struct cli_tree_source *source, const struct cli_tree_
         cli_tree_report_file(source->report, entry->path, entry->path_bytes, (uint64_t)r.status.st_size,
                              sparse ? NULL : digest);
     }
-    return going;
+    return going && (dressed || r.reason || fault_attributes(source, operand, entry));
+}
+
+bool cli_tree_source_folder(struct cli_tree_source *source, const struct cli_tree_operand *operand,
+                            const struct cli_tree_entry *entry)
+{
+    const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+    struct stat status;
+    if (!source->reading.xattrs && !source->reading.owners)
+        return true;
+    int folder = source->follow ? openat(operand->folder, entry->path, flags)
+                                : cli_beneath_open(operand->folder, entry->path, flags, 0);
+    if (folder < 0 || fstat(folder, &status)) {
+        const char *reason = "the folder's attributes cannot be read";
+        if (folder >= 0)
+            close(folder);
+        cli_tree_report_fault(source->report, operand->prefix, entry->path, entry->path_bytes, reason);
+        return cli_tree_packer_fault(source->packer, entry->path, entry->path_bytes, reason);
+    }
+    bool dressed = cli_tree_reading_take(&source->reading, folder, &status, entry->path, entry->path_bytes);
+    close(folder);
+    return add_attributes(source) && (dressed || fault_attributes(source, operand, entry));
 }
 
 /* ---- a pipe ---------------------------------------------------------------------------------------- */

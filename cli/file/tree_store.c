@@ -214,6 +214,7 @@ void cli_tree_store_close(struct cli_tree_store *store)
     store->mounted = -1;
     free(store->block);
     store->block = NULL;
+    cli_tree_dress_clear(&store->dress);
 }
 
 /* ---- decisions ------------------------------------------------------------------------------------- */
@@ -337,6 +338,44 @@ bool cli_tree_store_folder_end(struct cli_tree_store *store, const struct cli_tr
     close(folder);
     store->attributes_lost = store->attributes_lost || !kept;
     return true;
+}
+
+/* ---- attributes ------------------------------------------------------------------------------------ */
+
+static bool dress_link(struct cli_tree_store *store, const struct cli_tree_dress *dress)
+{
+    const struct cli_beneath *at = &store->list_at;
+    return !fchownat(at->folder, at->name, dress->user, dress->group, AT_SYMLINK_NOFOLLOW) ||
+           failed(store, "owner", errno);
+}
+
+bool cli_tree_store_dress(struct cli_tree_store *store, const struct cli_tree_record *record)
+{
+    struct cli_beneath *at = &store->list_at;
+    struct cli_tree_dress dress = {0};
+    struct stat status;
+    if (store->dry_run)
+        return true;
+    if (!find_parent(store, at, record->path, record->path_bytes))
+        return false;
+    if (fstatat(at->folder, at->name, &status, AT_SYMLINK_NOFOLLOW))
+        return failed(store, "checking the name", errno);
+    bool link = S_ISLNK(status.st_mode) && record->kind == CLI_TREE_OWNER;
+    if (!link && !S_ISDIR(status.st_mode))
+        return exists(store, false);
+    int folder = link ? -1 : openat(at->folder, at->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (!link && folder < 0)
+        return failed(store, "the folder cannot be opened", errno);
+    note_change(store, -1);
+    cli_tree_dress_take(&dress, record);
+    bool dressed = !link || dress_link(store, &dress);
+    if (!link) {
+        cli_tree_dress_put_on(&dress, folder);
+        close(folder);
+        dressed = !*dress.reason || refuse(store, "%s", dress.reason);
+    }
+    cli_tree_dress_clear(&dress);
+    return dressed;
 }
 
 /* ---- links ----------------------------------------------------------------------------------------- */
@@ -618,6 +657,7 @@ bool cli_tree_store_begin(struct cli_tree_store *store, const struct cli_tree_re
     struct cli_tree_file *file = &store->file;
     bool pipe = record->kind == CLI_TREE_ROOT;
     *file = (struct cli_tree_file){.file = -1, .size_bytes = pipe ? UINT64_MAX : record->size_bytes};
+    cli_tree_dress_clear(&store->dress);
     cli_digest_reset(&store->digest);
     if (pipe ? begin_pipe(store, record) : begin(store, record))
         return true;
@@ -711,8 +751,10 @@ static bool set_attributes(struct cli_tree_store *store)
 {
     struct cli_tree_file *file = &store->file;
     const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, file->attributes.written};
+    cli_tree_dress_put_on(&store->dress, file->file);
     bool kept = !file->attributes.known || !futimens(file->file, times);
-    if (file->temporary_named)
+    /* An access control list has changed the mode, and it, too, is under the umask. */
+    if (file->temporary_named || store->dress.used)
         kept = !fchmod(file->file, file->attributes.mode & ~store->options->umask) && kept;
     store->attributes_lost = store->attributes_lost || !kept;
     return true;
@@ -735,6 +777,7 @@ static bool end(struct cli_tree_store *store, const uint8_t digest[CLI_DIGEST_BY
         if (!note_file_system(store, file->partial.file))
             return false;
         note_change(store, file->partial.file);
+        cli_tree_dress_put_on(&store->dress, file->partial.file);
         if (!cli_partial_commit(&file->partial, file->attributes.mode & ~store->options->umask,
                                 &file->attributes.written))
             return partial_failed(store);

@@ -20,6 +20,7 @@
 #include "cli/file/file_blocks.h"
 #include "cli/file/file_names.h"
 #include "cli/file/file_partial.h"
+#include "cli/file/tree_attributes.h"
 #include "cli/file/tree_beneath.h"
 #include "cli/file/tree_records.h"
 
@@ -31,6 +32,7 @@ struct cli_tree_options {
     int pipe;                 /* standard output, for a stream of CLI_TREE_PIPE; else -1 */
     bool force;               /* may replace files */
     bool dotfiles;            /* takes names in the output folder that begin with a dot */
+    bool xattrs, owners;      /* are set, if the sender sends them */
     bool deletes;             /* removes what the sender does not have, if it asks for that */
     mode_t umask;             /* what files may not permit */
     bool json;                /* a line for each event, on stdout */
@@ -65,6 +67,7 @@ struct cli_tree_store {
     struct cli_beneath list_at, data_at;
     struct cli_tree_file file;
     struct cli_digest digest;
+    struct cli_tree_dress dress;  /* of the open file; after its end: of the last one, for its reason */
     uint64_t kept_bytes, kept_of; /* of the file that was dropped last: for a later transfer */
     unsigned changes;             /* files that were named, folders, links; up to 2 */
     int only;                     /* the file that is the only change so far; or -1 */
@@ -91,6 +94,9 @@ bool cli_tree_store_folder(struct cli_tree_store *store, const struct cli_tree_r
 bool cli_tree_store_folder_end(struct cli_tree_store *store, const struct cli_tree_record *record);
 bool cli_tree_store_link(struct cli_tree_store *store, const struct cli_tree_record *record);
 bool cli_tree_store_hard_link(struct cli_tree_store *store, const struct cli_tree_record *record);
+
+/* Attributes of a folder or, owners only, of a link that is there. */
+bool cli_tree_store_dress(struct cli_tree_store *store, const struct cli_tree_record *record);
 
 /* A file: begun, written in order, ended or dropped. Between them no other is begun. After false it is
  * dropped. */

@@ -360,6 +360,26 @@ static void records_out_of_order_end_it(void **state)
 }
 
 /* Nobody has allowed it. */
+static void a_sender_sets_no_attributes(void **state)
+{
+    static const enum cli_tree_kind kinds[] = {CLI_TREE_XATTR, CLI_TREE_OWNER};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        const struct cli_tree_record record = {
+            .kind = kinds[i], .rest = i ? "a:b" : "user.x", .rest_bytes = i ? 3 : 7};
+        add_root();
+        add_path(CLI_TREE_FILE, "f", "", 5);
+        add(record);
+        expect_end("an attribute of a file", "violated");
+        used = 0;
+        add((struct cli_tree_record){.kind = CLI_TREE_ROOT,
+                                     .number = CLI_TREE_VERSION,
+                                     .flags = i ? CLI_TREE_OWNERS : CLI_TREE_XATTRS});
+        add(record);
+        expect_end("what is not taken", "are taken here");
+    }
+}
+
 static void a_sender_deletes_nothing(void **state)
 {
     (void)state;
@@ -922,6 +942,7 @@ int main(void)
         cmocka_unit_test(faults_of_the_sender_are_counted),
         cmocka_unit_test(a_link_out_is_not_followed),
         cmocka_unit_test(records_out_of_order_end_it),
+        cmocka_unit_test(a_sender_sets_no_attributes),
         cmocka_unit_test(a_sender_deletes_nothing),
         cmocka_unit_test(wrong_files_are_left_out),
         cmocka_unit_test(leaving_in_a_file_leaves_nothing),

@@ -200,8 +200,9 @@ static bool on_listed(struct receiver *r, const struct cli_tree_record *record)
             r->report.files += r->store.dry_run;
         r->report.bytes += r->store.dry_run ? record->size_bytes : 0;
     }
-    /* Reading an unfinished file takes time, in which the sender waits: what is decided goes out. */
-    return add_decision(r, &answer) && (answer.kind != CLI_TREE_RESUME || flush_answers(r));
+    bool read = answer.kind == CLI_TREE_RESUME || answer.kind == CLI_TREE_CHANGES;
+    /* Reading what is there takes time, in which the sender waits: what is decided goes out. */
+    return add_decision(r, &answer) && (!read || flush_answers(r));
 }
 
 static bool on_folder_or_link(struct receiver *r, const struct cli_tree_record *record)
@@ -246,6 +247,22 @@ static bool on_file(struct receiver *r, const struct cli_tree_record *record)
     r->phase = IN_FILE;
     if (cli_tree_store_begin(&r->store, record))
         return true;
+    r->phase = IN_DROPPED;
+    return entry_failed(r, r->path, r->path_bytes);
+}
+
+/* Of the file that is replaced. */
+static bool on_copy(struct receiver *r, const struct cli_tree_record *record)
+{
+    if (r->phase == IN_DROPPED)
+        return true;
+    if (r->phase != IN_FILE || r->pipe)
+        return connection_failed(r, -LH_EPROTOCOL);
+    if (cli_tree_store_copy(&r->store, record->number)) {
+        r->moved_bytes += record->number;
+        cli_tree_report_copied(&r->report, record->number);
+        return true;
+    }
     r->phase = IN_DROPPED;
     return entry_failed(r, r->path, r->path_bytes);
 }
@@ -403,6 +420,8 @@ static bool on_record(struct receiver *r, const struct cli_tree_record *record)
     case CLI_TREE_DATA:
     case CLI_TREE_HOLE:
         return on_content(r, record);
+    case CLI_TREE_COPY:
+        return on_copy(r, record);
     case CLI_TREE_FILE_END:
         return on_file_end(r, record);
     case CLI_TREE_CANCEL:
@@ -535,8 +554,8 @@ static struct receiver *begin(const struct cli_tree_options *options, struct lh_
     r->connection = connection;
     r->report = (struct cli_tree_report){
         .done = "received", .receives = true, .json = options->json, .names_peer = options->names_peer};
-    r->store.root = r->store.mounted = r->store.only = r->store.file.file = r->store.list_at.folder =
-        r->store.data_at.folder = -1;
+    r->store.root = r->store.mounted = r->store.only = r->store.file.file = r->store.file.old =
+        r->store.list_at.folder = r->store.data_at.folder = -1;
     r->store.options = options;
     cli_tree_report_begin(&r->report, lh_peer_name(connection));
     return r;

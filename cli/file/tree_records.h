@@ -7,9 +7,9 @@
  *   sender                                         receiver
  *   ROOT version, folder                     --->
  *   FOLDER, LINK, LISTED, LISTED, …          --->
- *                                            <---  DECISIONS (skip, send, …), RESUME or REFUSED, in the order
- *                                                  of LISTED
- *   FILE, DATA or HOLE, …, FILE_END          --->
+ *                                            <---  DECISIONS (skip, send, …), RESUME, CHANGES or REFUSED, in
+ *                                                  the order of LISTED
+ *   FILE, DATA, HOLE or COPY, …, FILE_END          --->
  *   FOLDER_END, HARD_LINK                    --->
  *                                            <---  FAULT for what could not be written
  *   LIST                                     --->  (with CLI_TREE_DELETES)
@@ -53,6 +53,9 @@
 #define CLI_TREE_XATTR_NAME_MAX  255u
 #define CLI_TREE_XATTR_VALUE_MAX 65536u
 
+/* An interrupted file of more than that, without holes, is continued; its changed blocks are sent. */
+#define CLI_TREE_LARGE_BYTES ((uint64_t)16 << 20)
+
 /* Explicit numbers of the wire. */
 enum cli_tree_kind {
     CLI_TREE_ROOT = 1,       /* number: version; path: folder below the output folder, or empty */
@@ -74,12 +77,14 @@ enum cli_tree_kind {
     CLI_TREE_XATTR = 18, /* path: a folder, empty: the open file; rest: name, a zero, value */
     CLI_TREE_OWNER = 19, /* path: a folder or link, empty: the open file; number: user, group << 32;
                             rest: their names, "user:group" */
+    CLI_TREE_COPY = 20,  /* number: bytes of the receiver's file of that name, from the same offset */
     CLI_TREE_FATES = 17, /* rest: a byte for each HELD, enum cli_tree_fate */
 
     CLI_TREE_DECISIONS = 32, /* rest: a byte for each LISTED, enum cli_tree_decision */
     CLI_TREE_RESUME = 33,    /* decision: send it from an offset on, if what precedes has that digest */
     CLI_TREE_REFUSED = 34,   /* decision: no; rest: the reason */
     CLI_TREE_FAULT = 35,     /* of either side; path, rest: the reason */
+    CLI_TREE_CHANGES = 39,   /* decision: as RESUME, or from the start; rest: tree_changes.h */
     CLI_TREE_HELD = 37,      /* an entry that is there; its folder follows it */
     CLI_TREE_HELD_END = 38,  /* of one LIST */
     CLI_TREE_VERDICT = 36, /* number: entries that failed at the receiver; rest: what ended it, or empty */
@@ -96,6 +101,7 @@ enum cli_tree_flag {
     CLI_TREE_DELETES = 4,   /* ROOT, GET: LIST and FATES may come */
     CLI_TREE_IS_FOLDER = 1, /* HELD */
     CLI_TREE_STOPPED = 1,   /* VERDICT: by a signal or a lost path; a later transfer goes on */
+    CLI_TREE_CHANGED = 2,   /* FILE: COPY may follow */
     CLI_TREE_SPARSE = 1,    /* FILE: holes may follow, and no later transfer goes on in the middle */
 };
 

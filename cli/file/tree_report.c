@@ -211,6 +211,14 @@ void cli_tree_report_spared(struct cli_tree_report *report, uint64_t bytes)
     cli_output_unlock();
 }
 
+void cli_tree_report_copied(struct cli_tree_report *report, uint64_t bytes)
+{
+    cli_output_lock();
+    report->spared_bytes += bytes;
+    report->copied = true;
+    cli_output_unlock();
+}
+
 void cli_tree_report_compared(struct cli_tree_report *report, uint64_t bytes)
 {
     cli_output_lock();
@@ -274,6 +282,7 @@ static void print_file(const struct cli_tree_report *report, lh_time elapsed_ns,
         .name = report->name,
         .size_bytes = report->bytes + report->spared_bytes,
         .resumed_bytes = report->spared_bytes,
+        .replaced = report->copied,
         .elapsed_ns = elapsed_ns,
         .stats = report->receives ? NULL : stats,
         .recovered = stats->chunks_recovered,

@@ -34,6 +34,7 @@ struct cli_tree_report {
     uint64_t total_bytes;    /* of the files that are to be sent, as far as it is known */
     uint64_t bytes;          /* of those, sent or written */
     uint64_t spared_bytes;   /* of those, holes and what was there before */
+    bool copied;             /* some of those from the file that is replaced */
     uint64_t compared_bytes; /* of unfinished files at the receiver */
     uint64_t refused;        /* of the failed: at the receiver, as it has reported */
     uint64_t sender_failed;  /* entries that failed at the sender: only their number is known here */
@@ -69,6 +70,8 @@ uint64_t cli_tree_report_bytes(struct cli_tree_report *report);
 void cli_tree_report_expect(struct cli_tree_report *report, uint64_t bytes);
 void cli_tree_report_moved(struct cli_tree_report *report, uint64_t bytes);
 void cli_tree_report_spared(struct cli_tree_report *report, uint64_t bytes);
+/* The same, of the file that is replaced. */
+void cli_tree_report_copied(struct cli_tree_report *report, uint64_t bytes);
 /* Read again of what an earlier transfer sent. */
 void cli_tree_report_compared(struct cli_tree_report *report, uint64_t bytes);
 /* What a sender has done for its peer, for cli_pace_is_slow(). */

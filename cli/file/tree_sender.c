@@ -77,7 +77,7 @@ static bool decide(struct sender *s, const struct cli_tree_record *answer)
     if (answer->kind == CLI_TREE_REFUSED) {
         copy_text(answer, text);
         cli_tree_report_refusal(&s->report, s->path, strlen(s->path), text);
-    } else if (answer->kind == CLI_TREE_RESUME || answer->number == CLI_TREE_SEND) {
+    } else if (answer->kind != CLI_TREE_DECISIONS || answer->number == CLI_TREE_SEND) {
         cli_tree_report_expect(&s->report, size_bytes);
     }
     return true;
@@ -121,6 +121,7 @@ static bool take_answer(struct sender *s, const struct cli_tree_record *record)
     case CLI_TREE_DECISIONS:
         return take_decisions(s, record);
     case CLI_TREE_RESUME:
+    case CLI_TREE_CHANGES:
     case CLI_TREE_REFUSED:
         return record->number % CLI_BLOCK_BYTES == 0 && decide(s, record);
     case CLI_TREE_FAULT:
@@ -285,7 +286,7 @@ static bool send_entries(struct sender *s)
     bool going = true;
     while (going && (next = next_entry(s, &entry)) == CLI_TREE_NEXT) {
         going = send_entry(s, entry);
-        free(entry);
+        cli_tree_entry_free(entry);
     }
     return going && !cli_stopped() && !atomic_load(&s->stop);
 }

@@ -20,6 +20,7 @@
 #include "cli/file/file_names.h"
 #include "cli/file/tree_attributes.h"
 #include "cli/file/tree_beneath.h"
+#include "cli/file/tree_changes.h"
 #include "cli/file/tree_list.h"
 #include "cli/file/tree_message.h"
 #include "cli/file/tree_records.h"
@@ -35,6 +36,7 @@
 #define DATA_HEADER 8u
 #define END_BYTES   (DATA_HEADER + CLI_DIGEST_BYTES)
 #define FILE_BYTES  (DATA_HEADER + 32u)
+#define COPY_BYTES  (DATA_HEADER + 8u)
 
 /* A file being read. */
 struct reading {
@@ -274,6 +276,57 @@ static bool send_sparse(struct reading *r)
     return true;
 }
 
+static bool add_copy(struct cli_tree_source *source, uint64_t *bytes)
+{
+    const struct cli_tree_record copy = {.kind = CLI_TREE_COPY, .number = *bytes};
+    *bytes = 0;
+    return !copy.number || cli_tree_packer_add(source->packer, &copy);
+}
+
+/* The block at that offset: DATA; or bytes more to copy. It is read where DATA would have it. */
+static bool send_block(struct reading *r, uint64_t offset, size_t bytes, uint64_t *copied)
+{
+    const struct cli_tree_entry *entry = r->entry;
+    struct cli_tree_packer *packer = r->source->packer;
+    size_t before = *copied ? COPY_BYTES : 0;
+    uint8_t *at = cli_tree_packer_reserve(packer, before + DATA_HEADER + bytes);
+    if (!at || cli_stopped() || !read_bytes(r, at + before + DATA_HEADER, bytes, offset))
+        return false;
+    cli_digest_add(&r->source->digest, at + before + DATA_HEADER, bytes);
+    if (cli_tree_changes_same(entry->changes, entry->changes_bytes, offset, at + before + DATA_HEADER,
+                              bytes)) {
+        *copied += bytes;
+        cli_tree_report_copied(r->source->report, bytes);
+        return true;
+    }
+    if (!add_copy(r->source, copied))
+        return false;
+    put_data_header(at + before, bytes);
+    packer->used += DATA_HEADER + bytes;
+    cli_tree_report_moved(r->source->report, bytes);
+    return true;
+}
+
+/* The blocks that differ from the receiver's, from there to the end. */
+static bool send_changes(struct reading *r, uint64_t offset)
+{
+    uint64_t size = (uint64_t)r->status.st_size, copied = 0;
+    size_t bytes = cli_tree_changes_block(r->entry->size_bytes);
+    uint64_t blocks = (r->entry->changes_bytes - CLI_TREE_CHANGES_HEADER) / CLI_DIGEST_BYTES;
+    uint64_t end = blocks * bytes < size ? blocks * bytes : size / bytes * bytes;
+    lh_time since = cli_now();
+    for (; offset < end; offset += bytes) /* each block */
+        if (!cli_tree_packer_idle(r->source->packer, &since) || !send_block(r, offset, bytes, &copied))
+            return false;
+    return add_copy(r->source, &copied) && send_range(r, offset, size);
+}
+
+static bool is_aligned(const struct reading *r, uint64_t offset)
+{
+    return offset % cli_tree_changes_block(r->entry->size_bytes) == 0 &&
+           (uint64_t)r->status.st_size > CLI_TREE_LARGE_BYTES;
+}
+
 static bool send_cut(struct reading *r, bool sparse)
 {
     uint64_t offset = 0, size = (uint64_t)r->status.st_size;
@@ -286,12 +339,14 @@ static bool send_cut(struct reading *r, bool sparse)
         if (r->reason)
             return true; /* nothing of it was sent */
     }
-    const struct cli_tree_record file = file_record(r, offset, sparse);
+    struct cli_tree_record file = file_record(r, offset, sparse);
+    bool changes = r->entry->changes && !sparse && is_aligned(r, offset);
+    file.flags |= changes ? CLI_TREE_CHANGED : 0;
     if (!cli_tree_packer_add(r->source->packer, &file) || !add_attributes(r->source))
         return false;
     cli_tree_report_spared(r->source->report, offset);
     posix_fadvise(r->file, 0, 0, POSIX_FADV_SEQUENTIAL);
-    bool sent = sparse ? send_sparse(r) : send_range(r, offset, size);
+    bool sent = sparse ? send_sparse(r) : changes ? send_changes(r, offset) : send_range(r, offset, size);
     if (sent)
         check_unchanged(r);
     if (r->reason) {

@@ -23,6 +23,7 @@
 #include "cli/file/file_names.h"
 #include "cli/file/file_partial.h"
 #include "cli/file/tree_beneath.h"
+#include "cli/file/tree_changes.h"
 #include "cli/file/tree_records.h"
 #include "cli/terminal/terminal.h"
 
@@ -186,7 +187,8 @@ bool cli_tree_store_open(struct cli_tree_store *store, const struct cli_tree_opt
     bool pipe = root->flags & CLI_TREE_PIPE;
     *store = (struct cli_tree_store){
         .options = options, .root = options->folder, .dry_run = root->flags & CLI_TREE_DRY_RUN};
-    store->list_at.folder = store->data_at.folder = store->file.file = store->mounted = store->only = -1;
+    store->list_at.folder = store->data_at.folder = store->file.file = store->file.old = store->mounted =
+        store->only = -1;
     if (cli_digest_open(&store->digest))
         return failed(store, "memory", ENOMEM);
     if (options->folder < 0 && !pipe)
@@ -214,6 +216,8 @@ void cli_tree_store_close(struct cli_tree_store *store)
     store->mounted = -1;
     free(store->block);
     store->block = NULL;
+    free(store->hashes);
+    store->hashes = NULL;
     cli_tree_dress_clear(&store->dress);
 }
 
@@ -259,6 +263,30 @@ static void find_partial(struct cli_tree_store *store, int parent, const char *n
     memcpy(answer->digest, point.digest, sizeof answer->digest);
 }
 
+/* Which parts of it the file here has. */
+static void find_changes(struct cli_tree_store *store, int parent, const char *name,
+                         const struct cli_tree_record *listed, struct cli_tree_record *answer)
+{
+    struct stat status;
+    uint64_t from = answer->kind == CLI_TREE_RESUME ? answer->number : 0;
+    int file = openat(parent, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0)
+        return;
+    store->block = store->block ? store->block : malloc(CLI_BLOCK_BYTES);
+    store->hashes = store->hashes ? store->hashes : malloc(CLI_TREE_CHANGES_BYTES_MAX);
+    bool readable = store->block && store->hashes && !fstat(file, &status) && S_ISREG(status.st_mode);
+    size_t bytes = readable ? cli_tree_changes_hash(file, (uint64_t)status.st_size, listed->size_bytes,
+                                                    from, store->block, cli_stopped, store->hashes)
+                            : 0;
+    close(file);
+    if (!bytes)
+        return;
+    answer->kind = CLI_TREE_CHANGES;
+    answer->number = from;
+    answer->rest = (const char *)store->hashes;
+    answer->rest_bytes = bytes;
+}
+
 void cli_tree_store_decide(struct cli_tree_store *store, const struct cli_tree_record *listed,
                            struct cli_tree_record *answer)
 {
@@ -281,6 +309,8 @@ void cli_tree_store_decide(struct cli_tree_store *store, const struct cli_tree_r
         answer->kind = CLI_TREE_REFUSED;
     } else if (is_large(listed->size_bytes) && !store->dry_run) {
         find_partial(store, at->folder, at->name, listed, answer);
+        if (found)
+            find_changes(store, at->folder, at->name, listed, answer);
     }
 }
 
@@ -601,6 +631,19 @@ static bool open_partial(struct cli_tree_store *store, const char *name, uint64_
     return cli_partial_start(&file->partial, blocks) || partial_failed(store);
 }
 
+/* The file that is about to be replaced. */
+static bool open_old(struct cli_tree_store *store, int parent, const char *name)
+{
+    struct cli_tree_file *file = &store->file;
+    struct stat status;
+    if (!is_large(file->size_bytes) || file->sparse)
+        return refuse(store, "a file of that size comes as a whole");
+    file->old = openat(parent, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (file->old < 0 || fstat(file->old, &status))
+        return failed(store, "opening the existing file", errno);
+    return S_ISREG(status.st_mode) || refuse(store, "the existing file was replaced meanwhile");
+}
+
 static bool begin(struct cli_tree_store *store, const struct cli_tree_record *record)
 {
     struct cli_tree_file *file = &store->file;
@@ -612,6 +655,8 @@ static bool begin(struct cli_tree_store *store, const struct cli_tree_record *re
         return false;
     file->parent = at->folder;
     if (!may_replace(store, at->folder, at->name))
+        return false;
+    if (record->flags & CLI_TREE_CHANGED && !open_old(store, at->folder, at->name))
         return false;
     if (is_large(file->size_bytes) && !file->sparse)
         return open_partial(store, at->name, record->number);
@@ -656,7 +701,8 @@ bool cli_tree_store_begin(struct cli_tree_store *store, const struct cli_tree_re
 {
     struct cli_tree_file *file = &store->file;
     bool pipe = record->kind == CLI_TREE_ROOT;
-    *file = (struct cli_tree_file){.file = -1, .size_bytes = pipe ? UINT64_MAX : record->size_bytes};
+    *file =
+        (struct cli_tree_file){.file = -1, .old = -1, .size_bytes = pipe ? UINT64_MAX : record->size_bytes};
     cli_tree_dress_clear(&store->dress);
     cli_digest_reset(&store->digest);
     if (pipe ? begin_pipe(store, record) : begin(store, record))
@@ -711,6 +757,34 @@ bool cli_tree_store_data(struct cli_tree_store *store, const void *data, size_t 
         store->file.position += bytes;
         return true;
     }
+    cli_tree_store_drop(store, true);
+    return false;
+}
+
+static bool copy_old(struct cli_tree_store *store, uint64_t bytes)
+{
+    struct cli_tree_file *file = &store->file;
+    if (file->old < 0 || bytes > file->size_bytes - file->position)
+        return refuse(store, "a copy where none can be");
+    while (bytes) { /* each block */
+        size_t part = bytes < CLI_BLOCK_BYTES ? (size_t)bytes : CLI_BLOCK_BYTES;
+        int64_t got = cli_read_at(file->old, store->block, part, file->position);
+        if (got < 0)
+            return failed(store, "reading the existing file", (int)-got);
+        if ((size_t)got < part || cli_stopped())
+            return refuse(store, "the existing file shrank meanwhile");
+        if (!write_data(store, store->block, part))
+            return false;
+        file->position += part;
+        bytes -= part;
+    }
+    return true;
+}
+
+bool cli_tree_store_copy(struct cli_tree_store *store, uint64_t bytes)
+{
+    if (copy_old(store, bytes))
+        return true;
     cli_tree_store_drop(store, true);
     return false;
 }
@@ -810,5 +884,7 @@ void cli_tree_store_drop(struct cli_tree_store *store, bool keep)
         unlinkat(file->parent, file->temporary, 0);
     if (file->file >= 0)
         close(file->file);
-    *file = (struct cli_tree_file){.file = -1};
+    if (file->old >= 0)
+        close(file->old);
+    *file = (struct cli_tree_file){.file = -1, .old = -1};
 }

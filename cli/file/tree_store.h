@@ -24,9 +24,6 @@
 #include "cli/file/tree_beneath.h"
 #include "cli/file/tree_records.h"
 
-/* From that size on an interrupted file is continued. */
-#define CLI_TREE_LARGE_BYTES ((uint64_t)16 << 20)
-
 struct cli_tree_options {
     int folder;               /* where all goes, open; -1: to `pipe` */
     int pipe;                 /* standard output, for a stream of CLI_TREE_PIPE; else -1 */
@@ -52,6 +49,7 @@ struct cli_tree_file {
     bool temporary_named; /* it has the temporary name below */
     bool to_pipe;         /* it is standard output */
     bool sparse;          /* digest of data and holes, not of all bytes */
+    int old;              /* the file of that name so far, to copy from; or -1 */
     int parent;           /* of the cache data_at */
     uint64_t size_bytes;  /* as announced; UINT64_MAX: not known */
     uint64_t position;
@@ -72,7 +70,8 @@ struct cli_tree_store {
     unsigned changes;             /* files that were named, folders, links; up to 2 */
     int only;                     /* the file that is the only change so far; or -1 */
     int mounted;                  /* a file on another file system than root: not synced; or -1 */
-    uint8_t *block;               /* for unfinished files of earlier transfers; or NULL */
+    uint8_t *block;               /* for files that are there; or NULL */
+    uint8_t *hashes;              /* of the last answer of CLI_TREE_CHANGES; or NULL */
     bool fatal;                   /* after false: nothing else can be written either */
     bool attributes_lost;         /* some time was not preserved */
     char reason[CLI_REASON_MAX];  /* after false: why, in words that go to both sides */
@@ -85,8 +84,8 @@ bool cli_tree_store_open(struct cli_tree_store *store, const struct cli_tree_opt
                          const struct cli_tree_record *root);
 void cli_tree_store_close(struct cli_tree_store *store);
 
-/* An answer to LISTED: CLI_TREE_DECISIONS with one decision in number, CLI_TREE_RESUME or CLI_TREE_REFUSED.
- * The reason of the latter is the store's. */
+/* An answer to LISTED: CLI_TREE_DECISIONS with one decision in number, CLI_TREE_RESUME, CLI_TREE_CHANGES or
+ * CLI_TREE_REFUSED. The reason of the latter, and the rest of CHANGES, are the store's. */
 void cli_tree_store_decide(struct cli_tree_store *store, const struct cli_tree_record *listed,
                            struct cli_tree_record *answer);
 
@@ -102,6 +101,8 @@ bool cli_tree_store_dress(struct cli_tree_store *store, const struct cli_tree_re
  * dropped. */
 bool cli_tree_store_begin(struct cli_tree_store *store, const struct cli_tree_record *record);
 bool cli_tree_store_data(struct cli_tree_store *store, const void *data, size_t bytes);
+/* The same bytes as the file of that name has there. */
+bool cli_tree_store_copy(struct cli_tree_store *store, uint64_t bytes);
 bool cli_tree_store_hole(struct cli_tree_store *store, uint64_t bytes);
 /* It gets its name, unless its digest or size is another. */
 bool cli_tree_store_end(struct cli_tree_store *store, const uint8_t digest[CLI_DIGEST_BYTES]);

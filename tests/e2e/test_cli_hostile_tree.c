@@ -631,6 +631,10 @@ static void wrong_answers_end_the_sender(void **state)
     add_number(CLI_TREE_END, 0);
     expect_after_answers(1, "a record of senders");
     used = 0;
+    add((struct cli_tree_record){
+        .kind = CLI_TREE_CHANGES, .rest = "seedseedhashhashhashhash", .rest_bytes = 24});
+    expect_after_answers(1, "hashes of a file that is too small for them");
+    used = 0;
     add_path(CLI_TREE_HELD, "file", "", 0);
     expect_after_answers(1, "an entry that it has, unasked");
     used = 0;

@@ -54,7 +54,7 @@ static bool add(struct lister *l, const struct stat *status)
         return refuse(l->store, "too many entries to compare (64 MiB of names)", 0);
     if (held->count == held->capacity) {
         uint64_t capacity = held->capacity ? 2 * held->capacity : 1024;
-        void *entries = realloc(held->entries, capacity * sizeof *held->entries);
+        void *entries = reallocarray(held->entries, capacity, sizeof(void *));
         if (!entries)
             return refuse(l->store, "memory", ENOMEM);
         held->entries = entries;

@@ -114,8 +114,8 @@ static bool list_folder(struct lister *l, int folder)
     l->depth++;
     while (listed && !cli_stopped() && (errno = 0, found = readdir(stream))) /* each entry */
         listed = list_entry(l, folder, found->d_name);
-    if (listed && errno)
-        listed = refuse(l->store, "reading the folder", errno);
+    if (listed && (errno || cli_stopped()))
+        listed = refuse(l->store, "reading the folder", errno ? errno : EINTR);
     l->depth--;
     closedir(stream);
     return listed;
@@ -293,8 +293,9 @@ enum cli_tree_answer cli_tree_question_look(void)
 {
     char line[64];
     struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
-    if (poll(&input, 1, (int)(CLI_SLICE_NS / LH_NS_PER_MS)) <= 0)
-        return CLI_TREE_NO_ANSWER;
+    int ready = poll(&input, 1, (int)(CLI_SLICE_NS / LH_NS_PER_MS));
+    if (ready <= 0)
+        return !ready || errno == EINTR ? CLI_TREE_NO_ANSWER : CLI_TREE_NO;
     ssize_t got = read(STDIN_FILENO, line, sizeof line);
     if (got < 0 && (errno == EINTR || errno == EAGAIN))
         return CLI_TREE_NO_ANSWER;

@@ -363,19 +363,23 @@ static bool on_list(struct receiver *r, const struct cli_tree_record *record)
     return add_answer(r, &end);
 }
 
+/* After a failure, of an entry or of the list, a sender asks for no deletion. */
 static bool on_fates(struct receiver *r, const struct cli_tree_record *record)
 {
-    bool right = r->phase == BETWEEN && cli_tree_held_decide(&r->held, record->rest, record->rest_bytes);
+    bool right = r->phase == BETWEEN && !r->report.failed &&
+                 cli_tree_held_decide(&r->held, record->rest, record->rest_bytes);
     return right || connection_failed(r, -LH_EPROTOCOL);
 }
 
 /* What is decided, each folder after its content. */
 static bool remove_extras(struct receiver *r)
 {
-    for (uint64_t i = 0; i < r->held.count && !cli_stopped(); i++) {
+    for (uint64_t i = 0; i < r->held.count; i++) {
         const struct cli_tree_holding *holding = cli_tree_held_entry(&r->held, i);
         if (!holding->removed)
             continue;
+        if (cli_stopped())
+            return connection_failed(r, -LH_ECANCELED);
         if (r->store.dry_run || cli_tree_store_remove(&r->store, holding))
             cli_tree_report_deletion(&r->report, holding->path, holding->path_bytes);
         else if (!entry_failed(r, holding->path, holding->path_bytes))
@@ -389,6 +393,8 @@ static bool on_end(struct receiver *r, const struct cli_tree_record *record)
     if (r->phase != BETWEEN || record->number < r->sender_reported)
         return connection_failed(r, -LH_EPROTOCOL);
     r->sender_failed = record->number - r->sender_reported;
+    if (r->held.decided && (r->report.failed || r->sender_failed))
+        return connection_failed(r, -LH_EPROTOCOL);
     r->phase = AT_END;
     /* Who has asked for it is asked, when everything else is in place. */
     return r->asked || r->store.dry_run || remove_extras(r);
@@ -584,7 +590,7 @@ static bool confirm_removal(struct receiver *r)
     cli_tree_question_ask(count, "here", shown);
     while (answer == CLI_TREE_NO_ANSWER && !cli_stopped())
         answer = cli_tree_question_look();
-    if (answer != CLI_TREE_YES)
+    if (answer == CLI_TREE_NO)
         cli_note("nothing is deleted");
     return answer == CLI_TREE_YES;
 }
@@ -592,8 +598,11 @@ static bool confirm_removal(struct receiver *r)
 /* The server does not wait for the answer. */
 static void remove_here(struct receiver *r)
 {
-    if (!confirm_removal(r))
+    if (!confirm_removal(r)) {
+        if (cli_stopped())
+            connection_failed(r, -LH_ECANCELED);
         return;
+    }
     if (remove_extras(r) && !cli_tree_store_sync(&r->store))
         end_by(r, CLI_EXIT_FAILED, "%s", r->store.reason);
     else if (cli_tree_report_failures(&r->report))

@@ -127,6 +127,9 @@ static bool take_answer(struct sender *s, const struct cli_tree_record *record)
     case CLI_TREE_FAULT:
         copy_text(record, text);
         cli_tree_report_refusal(&s->report, record->path, record->path_bytes, text);
+        /* Behind the end of all only what could not be deleted fails. */
+        if (atomic_load(&s->sent) && s->report.deleted)
+            s->report.deleted--;
         return true;
     case CLI_TREE_HELD:
         return take_held(s, record);
@@ -282,9 +285,8 @@ static enum cli_tree_next next_entry(struct sender *s, struct cli_tree_entry **e
 static bool send_entries(struct sender *s)
 {
     struct cli_tree_entry *entry = NULL;
-    enum cli_tree_next next;
     bool going = true;
-    while (going && (next = next_entry(s, &entry)) == CLI_TREE_NEXT) {
+    while (going && next_entry(s, &entry) == CLI_TREE_NEXT) {
         going = send_entry(s, entry);
         cli_tree_entry_free(entry);
     }

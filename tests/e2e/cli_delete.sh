@@ -119,6 +119,15 @@ expect_line asked.out "nothing is deleted"
 entries out | cmp before - || fail "it deleted something"
 timeout 60 python3 ask.py y "$LONGHAUL" send --delete in "$where" >asked.out || fail "it ended with $?"
 only out beside in $(cd in && find . -mindepth 1 -printf 'in/%P\n')
+
+say "what cannot be deleted is not counted as deleted"
+mkdir out/in/busy
+echo x | tee out/in/extra out/in/busy/.f.longhaul-partial >/dev/null
+send --delete --yes in "$where"
+[ "$status" -eq 1 ] || fail "it ended with $status"
+expect_line send.err "in/busy: the folder is kept: unfinished or new files are in it"
+expect_line send.out ", 1 deleted, 1 failed"
+rm -r out/in/busy
 [ -e outside/file ] || fail "it deleted what a link leads to"
 
 # rsync's result is the measure, with rules and without.
@@ -173,6 +182,9 @@ timeout 60 "$LONGHAUL" get --delete "$where:a" got >get.out 2>get.err
 timeout 60 "$LONGHAUL" get --delete --dry-run "$where:a" got >get.out 2>get.err || fail "$(cat get.err)"
 expect_line get.out "would delete a/extra"
 [ -e got/a/extra ] || fail "a dry run deleted it"
+timeout 60 python3 ask.py $'\003' "$LONGHAUL" get --delete "$where:a" got >asked.out
+[ $? -eq 130 ] || fail "interrupted at the question it ended with $?: $(cat asked.out)"
+[ -e got/a/extra ] || fail "it was deleted"
 timeout 60 "$LONGHAUL" get --delete --yes "$where:a" got >get.out 2>get.err || fail "$(cat get.err)"
 expect_line get.out ", 2 deleted"
 only got beside a $(cd in && find a -mindepth 1)

@@ -404,6 +404,34 @@ static void a_sender_deletes_nothing(void **state)
     assert_int_equal(run("test -e in/d/f && rm -r in/d"), 0);
 }
 
+/* Where it is allowed: not by a sender that has said, or says at the end, that an entry failed. */
+static void nothing_is_deleted_after_a_failure(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        char reason[CLI_TREE_TEXT_MAX + 1], line[128] = "", place[64], words[256];
+        int out;
+        char *arguments[] = {(char *)"/bin/sh", (char *)"-c", words, NULL};
+        snprintf(words, sizeof words, "exec %s recv --allow-delete --listen [::1]:0 -o in", command());
+        pid_t allowing = start(arguments, STDOUT_FILENO, &out);
+        assert_true(read(out, line, sizeof line - 1) > 0 && sscanf(line, "listening on %60s", place) == 1);
+        assert_int_equal(run("mkdir in/d && touch in/d/f"), 0);
+        used = 0;
+        add((struct cli_tree_record){.kind = CLI_TREE_ROOT, .number = 2, .flags = CLI_TREE_DELETES});
+        if (!i)
+            add((struct cli_tree_record){.kind = CLI_TREE_FAULT, .path = "x", .path_bytes = 1});
+        add_path(CLI_TREE_LIST, "d", "", 0);
+        add((struct cli_tree_record){.kind = CLI_TREE_FATES, .rest = "\1", .rest_bytes = 1});
+        add_number(CLI_TREE_END, 1);
+        where = place;
+        verdict_on_sent(reason);
+        where = receiver_where;
+        assert_string_equal(reason, "the sender violated the file protocol");
+        waitpid(allowing, NULL, 0);
+        assert_int_equal(run("test -e in/d/f && rm -r in/d"), 0);
+    }
+}
+
 /* Each of these is a fault of the file; the next one arrives. */
 static void wrong_files_are_left_out(void **state)
 {
@@ -948,6 +976,7 @@ int main(void)
         cmocka_unit_test(records_out_of_order_end_it),
         cmocka_unit_test(a_sender_sets_no_attributes),
         cmocka_unit_test(a_sender_deletes_nothing),
+        cmocka_unit_test(nothing_is_deleted_after_a_failure),
         cmocka_unit_test(wrong_files_are_left_out),
         cmocka_unit_test(leaving_in_a_file_leaves_nothing),
         cmocka_unit_test(right_streams_go_through),

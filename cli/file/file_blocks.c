@@ -279,7 +279,7 @@ void cli_file_summary_print(const struct cli_file_summary *summary)
     lh_format_rate(seconds > 0 ? 8 * (double)moved / seconds : 0, rate, sizeof rate);
     printf("%s %s: %s", summary->done, summary->name, size);
     if (summary->resumed_bytes)
-        printf(" (%s resumed)", resumed);
+        printf(" (%s %s)", resumed, summary->replaced ? "unchanged" : "resumed");
     printf(" in %s", elapsed);
     if (moved > 0 && seconds > 0)
         printf(", %s", rate);

@@ -125,6 +125,7 @@ struct cli_file_summary {
     const char *name;
     uint64_t size_bytes;
     uint64_t resumed_bytes; /* of those were there before */
+    bool replaced;          /* some of them in the file that is replaced */
     lh_time elapsed_ns;
     uint8_t digest[CLI_DIGEST_BYTES];
     const struct lh_stats *stats;                  /* of the sender; NULL: none */

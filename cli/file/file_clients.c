@@ -12,6 +12,7 @@
 #include <longhaul/connection.h>
 
 #include "cli/file/file_names.h"
+#include "cli/file/tree_delete.h"
 #include "cli/file/tree_receiver.h"
 #include "cli/file/tree_records.h"
 #include "cli/file/tree_rules.h"
@@ -44,12 +45,22 @@ static int disconnect(struct lh_connection *connection, int status)
     return status;
 }
 
+/* Whether entries may be deleted is the decision of a user. */
+static int check_deletion(bool deletes, bool confirmed, bool dry_run)
+{
+    if (confirmed && !deletes)
+        return cli_misused("--yes: nothing is asked (use it with --delete)");
+    if (deletes && !confirmed && !dry_run && !cli_tree_question_possible())
+        return cli_misused("--delete: no terminal to ask (add --yes, or --dry-run to list them)");
+    return CLI_PROCEED;
+}
+
 /* ---- send ------------------------------------------------------------------------------------------ */
 
 /* Longhaul send PATH... HOST[:PORT][:DIR] */
 
 struct send_options {
-    bool follow, dry_run, json;
+    bool follow, xattrs, owners, dry_run, deletes, confirmed, json;
     struct cli_texts includes, excludes;
     struct cli_tree_rules rules; /* of both */
     struct cli_connection connection;
@@ -79,6 +90,10 @@ static int send_operands(const struct cli_tree_operand *operands, unsigned count
         .follow = options->follow,
         .rules = &options->rules,
         .dry_run = options->dry_run,
+        .xattrs = options->xattrs,
+        .owners = options->owners,
+        .deletes = options->deletes,
+        .confirmed = options->confirmed,
         .json = options->json,
     };
     int status = check_names(operands, count);
@@ -120,6 +135,12 @@ static int send_paths(const struct cli_operands *operands, struct send_options *
     for (unsigned i = 0; i < paths; i++)
         if (!strcmp(operands->text[i], "-") && paths > 1)
             return cli_misused("-: standard input is sent alone (a file of that name: ./-)");
+    if (!strcmp(operands->text[0], "-") && (options->deletes || options->xattrs || options->owners))
+        return cli_misused("--%s: standard input has no %s",
+                           options->deletes  ? "delete"
+                           : options->xattrs ? "xattrs"
+                                             : "owner",
+                           options->deletes ? "folder" : "such attributes");
     if (!strcmp(operands->text[0], "-"))
         return options->dry_run ? cli_misused("--dry-run: standard input is not known before it is read")
                                 : send_operands(NULL, 0, options);
@@ -134,10 +155,16 @@ int cli_send(int argc, char **argv)
     const struct cli_option own[] = {
         {"follow", NULL, "send what symbolic links lead to, not the links", &options.follow,
          .kind = CLI_FLAG},
+        {"xattrs", NULL, "send extended attributes, with access control lists", &options.xattrs,
+         .kind = CLI_FLAG},
+        {"owner", NULL, "send owners, for a receiver that is root", &options.owners, .kind = CLI_FLAG},
         {"exclude", "PATTERN", "leave out what matches, unless an --include before it does",
          &options.excludes, .kind = CLI_TEXTS},
         {"include", "PATTERN", "send what matches, unless an --exclude before it does", &options.includes,
          .kind = CLI_TEXTS},
+        {"delete", NULL, "delete entries in the receiver's copies of the folders that are missing here",
+         &options.deletes, .kind = CLI_FLAG},
+        {"yes", NULL, "with --delete: do not ask", &options.confirmed, .kind = CLI_FLAG},
         {"dry-run", NULL, "print the files that would be sent; nothing is written", &options.dry_run,
          .kind = CLI_FLAG},
         {"json", NULL, "print a JSON object for each event, one a line", &options.json, .kind = CLI_FLAG},
@@ -160,6 +187,8 @@ int cli_send(int argc, char **argv)
     if (status == CLI_PROCEED)
         status = cli_connection_secure(&options.connection);
     if (status == CLI_PROCEED)
+        status = check_deletion(options.deletes, options.confirmed, options.dry_run);
+    if (status == CLI_PROCEED)
         status = cli_tree_rules_read(&options.includes, &options.excludes, argc, argv, &options.rules);
     if (status == CLI_PROCEED)
         status = cli_remote_parse(operands.text[operands.count - 1],
@@ -172,7 +201,7 @@ int cli_send(int argc, char **argv)
 /* Longhaul get HOST[:PORT]:PATH... [DIR] */
 
 struct get_options {
-    bool dry_run;
+    bool dry_run, confirmed;
     struct cli_tree_options to;
     struct cli_connection connection;
     unsigned count;
@@ -229,10 +258,13 @@ static int get_into(const char *folder, struct get_options *options)
     options->to.umask = cli_umask(); /* before the library has threads */
     if (!cli_output_folder_open("DIR", folder, &options->to.folder, reason))
         return cli_failed("%s", reason);
+    const struct cli_tree_wish wish = {.paths = options->paths,
+                                       .count = options->count,
+                                       .dry_run = options->dry_run,
+                                       .confirmed = options->confirmed};
     int status = connect_to(&options->from[0].address, &options->connection, &connection);
     if (status == CLI_PROCEED)
-        status = disconnect(connection, cli_tree_get(&options->to, connection, options->paths,
-                                                     options->count, options->dry_run));
+        status = disconnect(connection, cli_tree_get(&options->to, connection, &wish));
     close(options->to.folder);
     return status;
 }
@@ -268,6 +300,12 @@ int cli_get(int argc, char **argv)
         {"force", NULL, "replace existing files", &options.to.force, .kind = CLI_FLAG},
         {"dotfiles", NULL, "with PATH '.': take names that begin with a dot, such as .profile",
          &options.to.dotfiles, .kind = CLI_FLAG},
+        {"xattrs", NULL, "set extended attributes, with access control lists", &options.to.xattrs,
+         .kind = CLI_FLAG},
+        {"owner", NULL, "set owners, as root", &options.to.owners, .kind = CLI_FLAG},
+        {"delete", NULL, "delete entries in the copies of the folders that the server does not have",
+         &options.to.deletes, .kind = CLI_FLAG},
+        {"yes", NULL, "with --delete: do not ask", &options.confirmed, .kind = CLI_FLAG},
         {"dry-run", NULL, "print the files that would come; nothing is written", &options.dry_run,
          .kind = CLI_FLAG},
         {"json", NULL, "print a JSON object for each event, one a line", &options.to.json,
@@ -288,6 +326,10 @@ int cli_get(int argc, char **argv)
     };
     cli_connection_options(&options.connection, CLI_RECEIVES | CLI_CONNECTS);
     int status = cli_options_parse(&usage, argc, argv, &operands);
+    if (status == CLI_PROCEED)
+        status = check_deletion(options.to.deletes, options.confirmed, options.dry_run);
+    if (status == CLI_PROCEED)
+        status = cli_owner_check(options.to.owners);
     if (status == CLI_PROCEED)
         status = cli_file_check(&options.connection, NULL);
     return status == CLI_PROCEED ? get_operands(&operands, &options) : status;

@@ -134,6 +134,10 @@ static int send_wanted(const struct service *service, struct lh_connection *conn
         .count = count,
         .folder = "",
         .dry_run = opening->record.flags & CLI_TREE_DRY_RUN,
+        .deletes = opening->record.flags & CLI_TREE_DELETES,
+        .xattrs = opening->record.flags & CLI_TREE_XATTRS,
+        .owners = opening->record.flags & CLI_TREE_OWNERS,
+        .asked = true,
         .json = service->to.json,
         .names_peer = service->to.names_peer,
         .crowded = service->to.crowded,
@@ -275,6 +279,11 @@ int cli_file_check(struct cli_connection *options, const char *client)
         reliability);
 }
 
+int cli_owner_check(bool owners)
+{
+    return owners && geteuid() ? cli_misused("--owner: only root gives files to other users") : CLI_PROCEED;
+}
+
 /* Receives one file. Invalid senders do not count: a stranger that finds the port must not be able to take
  * the receiver away from its sender. */
 static int serve_one(struct lh_listener *listener, const struct service *service)
@@ -391,8 +400,12 @@ int cli_recv(int argc, char **argv)
         {"jobs", "N", "with --keep: transfers at once (8)", &jobs, .kind = CLI_COUNT, .min = 1,
          .max = CLI_JOBS_MAX},
         {"force", NULL, "replace existing files", &service.to.force, .kind = CLI_FLAG},
+        {"allow-delete", NULL, "let senders delete entries that they do not have: send --delete",
+         &service.to.deletes, .kind = CLI_FLAG},
         {"dotfiles", NULL, "accept names that begin with a dot, such as .profile", &service.to.dotfiles,
          .kind = CLI_FLAG},
+        {"xattrs", NULL, "take extended attributes: send --xattrs", &service.to.xattrs, .kind = CLI_FLAG},
+        {"owner", NULL, "take owners, as root: send --owner", &service.to.owners, .kind = CLI_FLAG},
         {"json", NULL, "print a JSON object for each event, one a line", &service.to.json,
          .kind = CLI_FLAG},
         {.name = NULL},
@@ -408,6 +421,8 @@ int cli_recv(int argc, char **argv)
     };
     cli_connection_options(&options, CLI_RECEIVES);
     int status = cli_options_parse(&usage, argc, argv, &operands);
+    if (status == CLI_PROCEED)
+        status = cli_owner_check(service.to.owners);
     if (status == CLI_PROCEED)
         status = cli_file_check(&options, "send PATH... HOST");
     if (status == CLI_PROCEED)
@@ -491,8 +506,12 @@ int cli_serve(int argc, char **argv)
         {"jobs", "N", "transfers at once; further clients wait (8)", &jobs, .kind = CLI_COUNT, .min = 1,
          .max = CLI_JOBS_MAX},
         {"force", NULL, "replace existing files", &service.to.force, .kind = CLI_FLAG},
+        {"allow-delete", NULL, "let senders delete entries that they do not have: send --delete",
+         &service.to.deletes, .kind = CLI_FLAG},
         {"dotfiles", NULL, "take names that begin with a dot, such as .profile", &service.to.dotfiles,
          .kind = CLI_FLAG},
+        {"xattrs", NULL, "take extended attributes: send --xattrs", &service.to.xattrs, .kind = CLI_FLAG},
+        {"owner", NULL, "take owners, as root: send --owner", &service.to.owners, .kind = CLI_FLAG},
         {"json", NULL, "print a JSON object for each event, one a line", &service.to.json,
          .kind = CLI_FLAG},
         {.name = NULL},
@@ -507,6 +526,8 @@ int cli_serve(int argc, char **argv)
     };
     cli_connection_options(&options, CLI_RECEIVES);
     int status = cli_options_parse(&usage, argc, argv, &operands);
+    if (status == CLI_PROCEED)
+        status = cli_owner_check(service.to.owners);
     if (status == CLI_PROCEED)
         status = cli_file_check(&options, from ? "get HOST:PATH" : "send PATH... HOST:DIR");
     if (status == CLI_PROCEED && options.security.code)

@@ -12,6 +12,7 @@
 #include <longhaul/error.h>
 #include <longhaul/types.h>
 
+#include "cli/file/tree_changes.h"
 #include "cli/file/tree_records.h"
 
 int cli_tree_list_open(struct cli_tree_list *list)
@@ -33,12 +34,18 @@ static struct cli_tree_entry **place(struct cli_tree_list *list, uint64_t number
     return &list->entries[number % CLI_TREE_ENTRIES_MAX];
 }
 
+void cli_tree_entry_free(struct cli_tree_entry *entry)
+{
+    free(entry->changes);
+    free(entry);
+}
+
 void cli_tree_list_close(struct cli_tree_list *list)
 {
     if (!list->entries)
         return;
     for (uint64_t i = list->taken; i < list->added; i++)
-        free(*place(list, i));
+        cli_tree_entry_free(*place(list, i));
     free(list->entries);
     list->entries = NULL;
     pthread_cond_destroy(&list->changed);
@@ -147,12 +154,30 @@ void cli_tree_list_end(struct cli_tree_list *list)
 
 /* ---- decisions ------------------------------------------------------------------------------------- */
 
-static void set_decision(struct cli_tree_entry *entry, const struct cli_tree_record *answer)
+/* Without memory for them all of the file is sent. */
+static void keep_changes(struct cli_tree_list *list, struct cli_tree_entry *entry,
+                         const struct cli_tree_record *answer)
+{
+    if (answer->rest_bytes > CLI_TREE_LIST_CHANGES_MAX - list->changes_bytes)
+        return;
+    entry->changes = malloc(answer->rest_bytes);
+    if (!entry->changes)
+        return;
+    memcpy(entry->changes, answer->rest, answer->rest_bytes);
+    entry->changes_bytes = answer->rest_bytes;
+    list->changes_bytes += answer->rest_bytes;
+}
+
+static void set_decision(struct cli_tree_list *list, struct cli_tree_entry *entry,
+                         const struct cli_tree_record *answer)
 {
     switch ((int)answer->kind) {
     case CLI_TREE_REFUSED:
         entry->state = CLI_TREE_DENIED;
         break;
+    case CLI_TREE_CHANGES:
+        keep_changes(list, entry, answer);
+        __attribute__((fallthrough));
     case CLI_TREE_RESUME:
         entry->state = CLI_TREE_WANTED;
         entry->resume_bytes = answer->number;
@@ -169,10 +194,12 @@ bool cli_tree_list_decide(struct cli_tree_list *list, const struct cli_tree_reco
     pthread_mutex_lock(&list->lock);
     while (list->decided < list->added && (*place(list, list->decided))->kind != CLI_TREE_LISTED)
         list->decided++;
-    bool found = list->decided < list->added;
+    struct cli_tree_entry *entry = list->decided < list->added ? *place(list, list->decided) : NULL;
+    bool found = entry && (answer->kind != CLI_TREE_CHANGES ||
+                           cli_tree_changes_right(answer->rest_bytes, entry->size_bytes));
     if (found) {
-        struct cli_tree_entry *entry = *place(list, list->decided++);
-        set_decision(entry, answer);
+        list->decided++;
+        set_decision(list, entry, answer);
         *size_bytes = entry->size_bytes;
         if (entry->state == CLI_TREE_DENIED)
             memcpy(path, entry->path, entry->path_bytes + 1);
@@ -225,6 +252,7 @@ enum cli_tree_next cli_tree_list_take(struct cli_tree_list *list, lh_time timeou
     } else if (is_ready(list, *place(list, list->taken))) {
         *entry = *place(list, list->taken++);
         list->bytes -= size_of(*entry);
+        list->changes_bytes -= (*entry)->changes_bytes;
         /* Entries that need no decision may be taken before the decisions have come that far. */
         if (list->decided < list->taken)
             list->decided = list->taken;

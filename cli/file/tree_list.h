@@ -23,6 +23,8 @@
 /* Bounds of the memory: entries, and bytes of their paths. */
 #define CLI_TREE_ENTRIES_MAX    65536u
 #define CLI_TREE_LIST_BYTES_MAX ((size_t)16 << 20)
+/* Hashes of the receiver's files; of a file beyond that all is sent. */
+#define CLI_TREE_LIST_CHANGES_MAX ((size_t)64 << 20)
 
 enum cli_tree_state { CLI_TREE_UNDECIDED, CLI_TREE_SKIPPED, CLI_TREE_WANTED, CLI_TREE_DENIED };
 
@@ -34,6 +36,8 @@ struct cli_tree_entry {
     uint64_t size_bytes;
     uint64_t resume_bytes; /* wanted from there on, if what precedes has that digest */
     uint8_t digest[CLI_DIGEST_BYTES];
+    uint8_t *changes; /* tree_changes.h; or NULL */
+    size_t changes_bytes;
     const char *path, *rest; /* end with a zero */
     size_t path_bytes, rest_bytes;
     char text[];
@@ -44,7 +48,7 @@ struct cli_tree_list {
     pthread_cond_t changed;
     struct cli_tree_entry **entries; /* a ring of CLI_TREE_ENTRIES_MAX */
     uint64_t added, announced, decided, taken;
-    size_t bytes;
+    size_t bytes, changes_bytes;
     uint64_t largest_bytes; /* of the files so far */
     bool whole;             /* nothing else is added */
     bool stopped;
@@ -76,7 +80,7 @@ void cli_tree_list_end(struct cli_tree_list *list);
 /* ---- decisions ------------------------------------------------------------------------------------- */
 
 /* For the next file that has none: an answer as cli_tree_store_decide() gives it. The path of the file, if it
- * is denied, into path[CLI_TREE_PATH_MAX + 1]. False: there is no such file. */
+ * is denied, into path[CLI_TREE_PATH_MAX + 1]. False: there is no such file, or it is no answer on it. */
 bool cli_tree_list_decide(struct cli_tree_list *list, const struct cli_tree_record *answer, char *path,
                           uint64_t *size_bytes);
 
@@ -84,8 +88,10 @@ bool cli_tree_list_decide(struct cli_tree_list *list, const struct cli_tree_reco
 
 enum cli_tree_next { CLI_TREE_NEXT, CLI_TREE_NONE_YET, CLI_TREE_NO_MORE };
 
-/* The next entry that is ready, to be freed by free(); waits that long for it. CLI_TREE_NO_MORE: at the end,
- * or stopped. */
+void cli_tree_entry_free(struct cli_tree_entry *entry);
+
+/* The next entry that is ready, to be freed by the call above; waits that long for it. CLI_TREE_NO_MORE: at
+ * the end, or stopped. */
 enum cli_tree_next cli_tree_list_take(struct cli_tree_list *list, lh_time timeout_ns,
                                       struct cli_tree_entry **entry);
 

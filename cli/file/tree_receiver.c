@@ -15,6 +15,7 @@
 #include <longhaul/units.h>
 
 #include "cli/file/file_blocks.h"
+#include "cli/file/tree_delete.h"
 #include "cli/file/tree_message.h"
 #include "cli/file/tree_records.h"
 #include "cli/file/tree_report.h"
@@ -44,7 +45,11 @@ struct receiver {
     struct cli_tree_report report;
     enum phase phase;
     bool pipe;
-    bool asked; /* for what comes: the sender does not choose the folder */
+    bool asked;          /* for what comes: the sender does not choose the folder */
+    bool xattrs, owners; /* may come */
+    bool deletes;        /* what the sender does not have */
+    struct cli_tree_held held;
+    bool confirmed; /* deletion without a question */
     uint64_t sender_failed, sender_reported;
     uint8_t decisions[DECISIONS_MAX];
     size_t decided;
@@ -130,10 +135,18 @@ static bool entry_failed(struct receiver *r, const char *path, size_t path_bytes
                       cli_tree_path_shown(path, path_bytes, shown, sizeof shown), path_bytes ? ": " : "",
                       r->store.reason);
     cli_tree_report_fault(&r->report, "", path, path_bytes, r->store.reason);
-    return add_answer(r, &record);
+    /* A sender that was asked leaves at its end. */
+    return (r->asked && r->phase == AT_END) || add_answer(r, &record);
 }
 
 /* ---- records --------------------------------------------------------------------------------------- */
+
+/* Of ROOT, when the sender was asked. */
+static uint8_t asked_flags(const struct receiver *r)
+{
+    return (r->report.dry_run ? CLI_TREE_DRY_RUN : 0) | (r->options->deletes ? CLI_TREE_DELETES : 0) |
+           (r->options->xattrs ? CLI_TREE_XATTRS : 0) | (r->options->owners ? CLI_TREE_OWNERS : 0);
+}
 
 static bool on_root(struct receiver *r, const struct cli_tree_record *record)
 {
@@ -141,13 +154,22 @@ static bool on_root(struct receiver *r, const struct cli_tree_record *record)
         return connection_failed(r, -LH_EPROTOCOL);
     if (record->number != CLI_TREE_VERSION)
         return connection_failed(r, -LH_EVERSION);
-    if (r->asked && (record->path_bytes || (record->flags & CLI_TREE_DRY_RUN) != r->report.dry_run ||
-                     record->flags & CLI_TREE_PIPE))
+    if (r->asked && (record->path_bytes || record->flags != asked_flags(r)))
         return connection_failed(r, -LH_EPROTOCOL);
     r->pipe = record->flags & CLI_TREE_PIPE;
-    if (r->pipe && record->flags & CLI_TREE_DRY_RUN)
+    if (r->pipe && record->flags & ~CLI_TREE_PIPE)
         return connection_failed(r, -LH_EPROTOCOL);
     r->report.dry_run = record->flags & CLI_TREE_DRY_RUN;
+    r->deletes = record->flags & CLI_TREE_DELETES;
+    if (r->deletes && !r->options->deletes)
+        return end_by(r, CLI_EXIT_FAILED, "nothing is deleted here (--allow-delete at the receiver)");
+    r->xattrs = record->flags & CLI_TREE_XATTRS;
+    r->owners = record->flags & CLI_TREE_OWNERS;
+    if (r->xattrs && !r->options->xattrs)
+        return end_by(r, CLI_EXIT_FAILED,
+                      "no extended attributes are taken here (--xattrs at the receiver)");
+    if (r->owners && !r->options->owners)
+        return end_by(r, CLI_EXIT_FAILED, "no owners are taken here (--owner at the receiver, by root)");
     if (!cli_tree_store_open(&r->store, r->options, record))
         return end_by(r, CLI_EXIT_FAILED, "%s", r->store.reason);
     r->phase = BETWEEN;
@@ -178,8 +200,9 @@ static bool on_listed(struct receiver *r, const struct cli_tree_record *record)
             r->report.files += r->store.dry_run;
         r->report.bytes += r->store.dry_run ? record->size_bytes : 0;
     }
-    /* Reading an unfinished file takes time, in which the sender waits: what is decided goes out. */
-    return add_decision(r, &answer) && (answer.kind != CLI_TREE_RESUME || flush_answers(r));
+    bool read = answer.kind == CLI_TREE_RESUME || answer.kind == CLI_TREE_CHANGES;
+    /* Reading what is there takes time, in which the sender waits: what is decided goes out. */
+    return add_decision(r, &answer) && (!read || flush_answers(r));
 }
 
 static bool on_folder_or_link(struct receiver *r, const struct cli_tree_record *record)
@@ -198,6 +221,20 @@ static bool on_folder_or_link(struct receiver *r, const struct cli_tree_record *
     return done || entry_failed(r, record->path, record->path_bytes);
 }
 
+/* Of the open file, until its end; or of a folder or link. */
+static bool on_attribute(struct receiver *r, const struct cli_tree_record *record)
+{
+    bool expected = record->kind == CLI_TREE_XATTR ? r->xattrs : r->owners;
+    bool in_file = r->phase == IN_FILE || r->phase == IN_DROPPED;
+    if (!expected || r->pipe || (!record->path_bytes && !in_file))
+        return connection_failed(r, -LH_EPROTOCOL);
+    if (record->path_bytes)
+        return cli_tree_store_dress(&r->store, record) || entry_failed(r, record->path, record->path_bytes);
+    if (r->phase == IN_FILE)
+        cli_tree_dress_take(&r->store.dress, record);
+    return true;
+}
+
 static bool on_file(struct receiver *r, const struct cli_tree_record *record)
 {
     if (r->phase != BETWEEN || r->pipe || r->store.dry_run)
@@ -210,6 +247,22 @@ static bool on_file(struct receiver *r, const struct cli_tree_record *record)
     r->phase = IN_FILE;
     if (cli_tree_store_begin(&r->store, record))
         return true;
+    r->phase = IN_DROPPED;
+    return entry_failed(r, r->path, r->path_bytes);
+}
+
+/* Of the file that is replaced. */
+static bool on_copy(struct receiver *r, const struct cli_tree_record *record)
+{
+    if (r->phase == IN_DROPPED)
+        return true;
+    if (r->phase != IN_FILE || r->pipe)
+        return connection_failed(r, -LH_EPROTOCOL);
+    if (cli_tree_store_copy(&r->store, record->number)) {
+        r->moved_bytes += record->number;
+        cli_tree_report_copied(&r->report, record->number);
+        return true;
+    }
     r->phase = IN_DROPPED;
     return entry_failed(r, r->path, r->path_bytes);
 }
@@ -248,7 +301,10 @@ static bool on_file_end(struct receiver *r, const struct cli_tree_record *record
         return entry_failed(r, r->path, r->path_bytes);
     cli_tree_report_file(&r->report, r->path, r->path_bytes, r->moved_bytes,
                          sparse ? NULL : record->digest);
-    return true;
+    if (!*r->store.dress.reason)
+        return true;
+    snprintf(r->store.reason, sizeof r->store.reason, "%s", r->store.dress.reason);
+    return entry_failed(r, r->path, r->path_bytes);
 }
 
 /* The sender could not read it to its end, and has counted it. */
@@ -285,13 +341,63 @@ static bool on_verdict(struct receiver *r, const struct cli_tree_record *record)
     return end_by(r, CLI_EXIT_FAILED, "refused by the sender: %.200s", text);
 }
 
+static bool on_list(struct receiver *r, const struct cli_tree_record *record)
+{
+    const struct cli_tree_record end = {.kind = CLI_TREE_HELD_END};
+    if (!r->deletes || r->phase != BETWEEN || r->held.decided)
+        return connection_failed(r, -LH_EPROTOCOL);
+    uint64_t first = r->held.count;
+    const char *path = record->path_bytes ? record->path : ".";
+    if (!cli_tree_held_list(&r->held, &r->store, record->path, record->path_bytes) &&
+        !entry_failed(r, path, record->path_bytes ? record->path_bytes : 1))
+        return false;
+    for (uint64_t i = first; i < r->held.count; i++) { /* each entry */
+        const struct cli_tree_holding *holding = cli_tree_held_entry(&r->held, i);
+        const struct cli_tree_record held = {.kind = CLI_TREE_HELD,
+                                             .flags = holding->folder ? CLI_TREE_IS_FOLDER : 0,
+                                             .path = holding->path,
+                                             .path_bytes = holding->path_bytes};
+        if (!add_answer(r, &held))
+            return false;
+    }
+    return add_answer(r, &end);
+}
+
+/* After a failure, of an entry or of the list, a sender asks for no deletion. */
+static bool on_fates(struct receiver *r, const struct cli_tree_record *record)
+{
+    bool right = r->phase == BETWEEN && !r->report.failed &&
+                 cli_tree_held_decide(&r->held, record->rest, record->rest_bytes);
+    return right || connection_failed(r, -LH_EPROTOCOL);
+}
+
+/* What is decided, each folder after its content. */
+static bool remove_extras(struct receiver *r)
+{
+    for (uint64_t i = 0; i < r->held.count; i++) {
+        const struct cli_tree_holding *holding = cli_tree_held_entry(&r->held, i);
+        if (!holding->removed)
+            continue;
+        if (cli_stopped())
+            return connection_failed(r, -LH_ECANCELED);
+        if (r->store.dry_run || cli_tree_store_remove(&r->store, holding))
+            cli_tree_report_deletion(&r->report, holding->path, holding->path_bytes);
+        else if (!entry_failed(r, holding->path, holding->path_bytes))
+            return false;
+    }
+    return true;
+}
+
 static bool on_end(struct receiver *r, const struct cli_tree_record *record)
 {
     if (r->phase != BETWEEN || record->number < r->sender_reported)
         return connection_failed(r, -LH_EPROTOCOL);
     r->sender_failed = record->number - r->sender_reported;
+    if (r->held.decided && (r->report.failed || r->sender_failed))
+        return connection_failed(r, -LH_EPROTOCOL);
     r->phase = AT_END;
-    return true;
+    /* Who has asked for it is asked, when everything else is in place. */
+    return r->asked || r->store.dry_run || remove_extras(r);
 }
 
 static bool on_record(struct receiver *r, const struct cli_tree_record *record)
@@ -320,12 +426,21 @@ static bool on_record(struct receiver *r, const struct cli_tree_record *record)
     case CLI_TREE_DATA:
     case CLI_TREE_HOLE:
         return on_content(r, record);
+    case CLI_TREE_COPY:
+        return on_copy(r, record);
     case CLI_TREE_FILE_END:
         return on_file_end(r, record);
     case CLI_TREE_CANCEL:
         return on_cancel(r);
     case CLI_TREE_IDLE:
         return true;
+    case CLI_TREE_XATTR:
+    case CLI_TREE_OWNER:
+        return on_attribute(r, record);
+    case CLI_TREE_LIST:
+        return on_list(r, record);
+    case CLI_TREE_FATES:
+        return on_fates(r, record);
     case CLI_TREE_END:
         return on_end(r, record);
     default:
@@ -392,15 +507,14 @@ static bool open_rings(struct receiver *r)
 }
 
 /* A message with all that is asked for. */
-static bool ask(struct receiver *r, const char *const *paths, unsigned count)
+static bool ask(struct receiver *r, const struct cli_tree_wish *wish)
 {
-    const struct cli_tree_record get = {.kind = CLI_TREE_GET,
-                                        .flags = r->report.dry_run ? CLI_TREE_DRY_RUN : 0,
-                                        .number = CLI_TREE_VERSION};
+    const struct cli_tree_record get = {
+        .kind = CLI_TREE_GET, .flags = asked_flags(r), .number = CLI_TREE_VERSION};
     bool added = cli_tree_packer_add(&r->answers, &get);
-    for (unsigned i = 0; i < count && added; i++) {
+    for (unsigned i = 0; i < wish->count && added; i++) {
         const struct cli_tree_record want = {
-            .kind = CLI_TREE_WANT, .path = paths[i], .path_bytes = strlen(paths[i])};
+            .kind = CLI_TREE_WANT, .path = wish->paths[i], .path_bytes = strlen(wish->paths[i])};
         added = cli_tree_packer_add(&r->answers, &want);
     }
     return (added && cli_tree_packer_flush(&r->answers)) || connection_failed(r, r->answers.code);
@@ -446,8 +560,8 @@ static struct receiver *begin(const struct cli_tree_options *options, struct lh_
     r->connection = connection;
     r->report = (struct cli_tree_report){
         .done = "received", .receives = true, .json = options->json, .names_peer = options->names_peer};
-    r->store.root = r->store.mounted = r->store.only = r->store.file.file = r->store.list_at.folder =
-        r->store.data_at.folder = -1;
+    r->store.root = r->store.mounted = r->store.only = r->store.file.file = r->store.file.old =
+        r->store.list_at.folder = r->store.data_at.folder = -1;
     r->store.options = options;
     cli_tree_report_begin(&r->report, lh_peer_name(connection));
     return r;
@@ -465,14 +579,52 @@ static void add_kept(struct receiver *r)
     snprintf(r->reason + used, sizeof r->reason - used, "%s", words);
 }
 
+/* By who has asked for the transfer. */
+static bool confirm_removal(struct receiver *r)
+{
+    char shown[CLI_TREE_EXTRAS_SHOWN][CLI_TREE_SHOWN_MAX];
+    enum cli_tree_answer answer = CLI_TREE_NO_ANSWER;
+    uint64_t count = cli_tree_held_removed(&r->held, shown);
+    if (!count || r->confirmed || r->report.dry_run)
+        return count;
+    cli_tree_question_ask(count, "here", shown);
+    while (answer == CLI_TREE_NO_ANSWER && !cli_stopped())
+        answer = cli_tree_question_look();
+    if (answer == CLI_TREE_NO)
+        cli_note("nothing is deleted");
+    return answer == CLI_TREE_YES;
+}
+
+/* The server does not wait for the answer. */
+static void remove_here(struct receiver *r)
+{
+    if (!confirm_removal(r)) {
+        if (cli_stopped())
+            connection_failed(r, -LH_ECANCELED);
+        return;
+    }
+    if (remove_extras(r) && !cli_tree_store_sync(&r->store))
+        end_by(r, CLI_EXIT_FAILED, "%s", r->store.reason);
+    else if (cli_tree_report_failures(&r->report))
+        r->status = CLI_EXIT_FAILED;
+}
+
 static int end(struct receiver *r)
 {
-    bool lost_attributes = r->store.attributes_lost;
+    bool lost_attributes = r->store.attributes_lost, asks = r->asked && r->deletes;
+    bool whole = asks && r->phase == AT_END && r->status == CLI_EXIT_OK;
+    if (whole) {
+        send_verdict(r);
+        remove_here(r);
+    } else if (asks && !*r->reason) {
+        cli_note("nothing is deleted: some entries failed");
+    }
     /* Unfinished files are settled before the peer may try again. */
     cli_tree_store_close(&r->store);
     if (*r->reason && r->store.kept_bytes)
         add_kept(r);
-    send_verdict(r);
+    if (!whole)
+        send_verdict(r);
     r->report.sender_failed = r->sender_failed;
     cli_tree_report_end(&r->report, r->reason, r->status, r->connection, NULL);
     if (lost_attributes)
@@ -480,6 +632,7 @@ static int end(struct receiver *r)
     int status = r->status;
     cli_tree_packer_close(&r->answers);
     cli_block_ring_close(&r->ring);
+    cli_tree_held_close(&r->held);
     free(r);
     return status;
 }
@@ -496,14 +649,15 @@ int cli_tree_receive(const struct cli_tree_options *options, struct lh_connectio
 }
 
 int cli_tree_get(const struct cli_tree_options *options, struct lh_connection *connection,
-                 const char *const *paths, unsigned count, bool dry_run)
+                 const struct cli_tree_wish *wish)
 {
     struct receiver *r = begin(options, connection);
     if (!r)
         return cli_failed("no memory");
     r->asked = true;
-    r->report.dry_run = dry_run;
-    if (open_rings(r) && ask(r, paths, count))
+    r->confirmed = wish->confirmed;
+    r->report.dry_run = wish->dry_run;
+    if (open_rings(r) && ask(r, wish))
         receive(r);
     return end(r);
 }

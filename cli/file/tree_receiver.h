@@ -20,8 +20,15 @@
 int cli_tree_receive(const struct cli_tree_options *options, struct lh_connection *connection,
                      const uint8_t *first, size_t first_bytes);
 
-/* What the peer has below its folder under these paths, and nothing else: the options have their names. */
+struct cli_tree_wish {
+    const char *const *paths; /* below the peer's folder; the options have their names */
+    unsigned count;
+    bool dry_run;
+    bool confirmed; /* with options->deletes: without a question */
+};
+
+/* What the peer has under these paths, and nothing else. */
 int cli_tree_get(const struct cli_tree_options *options, struct lh_connection *connection,
-                 const char *const *paths, unsigned count, bool dry_run);
+                 const struct cli_tree_wish *wish);
 
 #endif

@@ -83,6 +83,7 @@ enum part {
     REST_TARGET = 128,
     REST_BYTES = 256, /* one or more */
     POSITIVE = 512,   /* the number */
+    REST_XATTR = 1024,
 };
 
 struct shape {
@@ -91,26 +92,37 @@ struct shape {
     uint8_t flags; /* known ones */
 };
 
+/* Flags that a getter asks for, and ROOT repeats. */
+#define ASKED (CLI_TREE_DRY_RUN | CLI_TREE_DELETES | CLI_TREE_XATTRS | CLI_TREE_OWNERS)
+
 static const struct shape shapes[] = {
-    {CLI_TREE_ROOT, NUMBER | PATH | PATH_EMPTY, CLI_TREE_DRY_RUN | CLI_TREE_PIPE},
+    {CLI_TREE_ROOT, NUMBER | PATH | PATH_EMPTY, CLI_TREE_PIPE | ASKED},
     {CLI_TREE_LISTED, ATTRIBUTES | PATH, 0},
     {CLI_TREE_FOLDER, ATTRIBUTES | PATH, 0},
     {CLI_TREE_FOLDER_END, ATTRIBUTES | PATH, 0},
     {CLI_TREE_LINK, ATTRIBUTES | PATH | REST_TARGET, 0},
     {CLI_TREE_HARD_LINK, ATTRIBUTES | PATH | REST_PATH, 0},
-    {CLI_TREE_FILE, ATTRIBUTES | NUMBER | PATH, CLI_TREE_SPARSE},
+    {CLI_TREE_FILE, ATTRIBUTES | NUMBER | PATH, CLI_TREE_SPARSE | CLI_TREE_CHANGED},
     {CLI_TREE_DATA, REST_BYTES, 0},
     {CLI_TREE_HOLE, NUMBER | POSITIVE, 0},
     {CLI_TREE_FILE_END, DIGEST, 0},
     {CLI_TREE_CANCEL, 0, 0},
     {CLI_TREE_IDLE, 0, 0},
     {CLI_TREE_END, NUMBER, 0},
-    {CLI_TREE_GET, NUMBER, CLI_TREE_DRY_RUN},
+    {CLI_TREE_GET, NUMBER, ASKED},
     {CLI_TREE_WANT, PATH | PATH_EMPTY, 0},
+    {CLI_TREE_LIST, PATH | PATH_EMPTY, 0},
+    {CLI_TREE_FATES, REST_BYTES, 0},
+    {CLI_TREE_XATTR, PATH | PATH_EMPTY | REST_XATTR, 0},
+    {CLI_TREE_OWNER, NUMBER | PATH | PATH_EMPTY | REST_TEXT, 0},
     {CLI_TREE_DECISIONS, REST_BYTES, 0},
+    {CLI_TREE_COPY, NUMBER | POSITIVE, 0},
+    {CLI_TREE_CHANGES, NUMBER | DIGEST | REST_BYTES, 0},
     {CLI_TREE_RESUME, NUMBER | DIGEST | POSITIVE, 0},
     {CLI_TREE_REFUSED, REST_TEXT, 0},
     {CLI_TREE_FAULT, PATH | REST_TEXT, 0},
+    {CLI_TREE_HELD, PATH, CLI_TREE_IS_FOLDER},
+    {CLI_TREE_HELD_END, 0, 0},
     {CLI_TREE_VERDICT, NUMBER | REST_TEXT, CLI_TREE_STOPPED},
 };
 
@@ -193,6 +205,14 @@ static bool path_right(const struct shape *shape, const struct cli_tree_record *
     return !cli_tree_path_wrong(record->path, record->path_bytes);
 }
 
+/* A name, a zero, and a value. */
+static bool xattr_right(const char *rest, size_t bytes)
+{
+    const char *zero = memchr(rest, 0, bytes);
+    size_t name = zero ? (size_t)(zero - rest) : 0;
+    return name > 0 && name <= CLI_TREE_XATTR_NAME_MAX && bytes - name - 1 <= CLI_TREE_XATTR_VALUE_MAX;
+}
+
 static bool rest_right(const struct shape *shape, const struct cli_tree_record *record)
 {
     size_t bytes = record->rest_bytes;
@@ -204,6 +224,8 @@ static bool rest_right(const struct shape *shape, const struct cli_tree_record *
         return bytes > 0 && bytes <= CLI_TREE_PATH_MAX && !memchr(record->rest, 0, bytes);
     if (shape->parts & REST_TEXT)
         return bytes <= CLI_TREE_TEXT_MAX && !memchr(record->rest, 0, bytes);
+    if (shape->parts & REST_XATTR)
+        return xattr_right(record->rest, bytes);
     return !bytes;
 }
 

@@ -47,6 +47,7 @@ static void json_counts(struct cli_json *json, const struct cli_tree_report *rep
     cli_json_count(json, "files", report->files);
     cli_json_count(json, "skipped", report->skipped);
     cli_json_count(json, "failed", report->failed);
+    cli_json_count(json, "deleted", report->deleted);
     cli_json_count(json, "bytes", report->bytes);
     cli_json_count(json, "spared_bytes", report->spared_bytes);
     cli_json_count(json, "total_bytes", report->total_bytes);
@@ -118,6 +119,22 @@ void cli_tree_report_skip(struct cli_tree_report *report, const char *path, size
     cli_output_unlock();
 }
 
+void cli_tree_report_deletion(struct cli_tree_report *report, const char *path, size_t path_bytes)
+{
+    struct cli_json json;
+    char shown[CLI_TREE_SHOWN_MAX];
+    cli_output_lock();
+    report->deleted++;
+    if (report->json) {
+        json_open(&json, report, "delete");
+        json_path(&json, "", path, path_bytes);
+        json_close(&json);
+    } else if (report->dry_run && !report->names_peer) {
+        printf("would delete %s\n", cli_tree_path_shown(path, path_bytes, shown, sizeof shown));
+    }
+    cli_output_unlock();
+}
+
 void cli_tree_report_fault(struct cli_tree_report *report, const char *prefix, const char *path,
                            size_t path_bytes, const char *reason)
 {
@@ -157,6 +174,14 @@ uint64_t cli_tree_report_own(struct cli_tree_report *report)
     return failed;
 }
 
+uint64_t cli_tree_report_failures(struct cli_tree_report *report)
+{
+    cli_output_lock();
+    uint64_t failed = report->failed;
+    cli_output_unlock();
+    return failed;
+}
+
 uint64_t cli_tree_report_bytes(struct cli_tree_report *report)
 {
     cli_output_lock();
@@ -183,6 +208,14 @@ void cli_tree_report_spared(struct cli_tree_report *report, uint64_t bytes)
 {
     cli_output_lock();
     report->spared_bytes += bytes;
+    cli_output_unlock();
+}
+
+void cli_tree_report_copied(struct cli_tree_report *report, uint64_t bytes)
+{
+    cli_output_lock();
+    report->spared_bytes += bytes;
+    report->copied = true;
     cli_output_unlock();
 }
 
@@ -237,7 +270,8 @@ static void print_count(const char *before, uint64_t count, const char *noun)
 static bool is_one_file(const struct cli_tree_report *report)
 {
     return report->files == 1 && !report->skipped && !report->folders && !report->links &&
-           !report->failed && !report->sender_failed && !report->dry_run && report->digest_known;
+           !report->failed && !report->deleted && !report->sender_failed && !report->dry_run &&
+           report->digest_known;
 }
 
 static void print_file(const struct cli_tree_report *report, lh_time elapsed_ns,
@@ -248,6 +282,7 @@ static void print_file(const struct cli_tree_report *report, lh_time elapsed_ns,
         .name = report->name,
         .size_bytes = report->bytes + report->spared_bytes,
         .resumed_bytes = report->spared_bytes,
+        .replaced = report->copied,
         .elapsed_ns = elapsed_ns,
         .stats = report->receives ? NULL : stats,
         .recovered = stats->chunks_recovered,
@@ -271,6 +306,8 @@ static void print_files(const struct cli_tree_report *report, lh_time elapsed_ns
     print_count(", ", report->links, "link");
     if (report->skipped)
         printf(", %" PRIu64 " unchanged", report->skipped);
+    if (report->deleted)
+        printf(", %" PRIu64 " deleted", report->deleted);
     if (report->failed)
         printf(", %" PRIu64 " failed", report->failed);
     printf(": %s", lh_format_size(report->bytes, size, sizeof size));

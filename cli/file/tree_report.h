@@ -30,9 +30,11 @@ struct cli_tree_report {
     bool receives;
     bool dry_run;
     uint64_t files, skipped, folders, links, failed;
+    uint64_t deleted;        /* at the receiver; of a dry run: that would be */
     uint64_t total_bytes;    /* of the files that are to be sent, as far as it is known */
     uint64_t bytes;          /* of those, sent or written */
     uint64_t spared_bytes;   /* of those, holes and what was there before */
+    bool copied;             /* some of those from the file that is replaced */
     uint64_t compared_bytes; /* of unfinished files at the receiver */
     uint64_t refused;        /* of the failed: at the receiver, as it has reported */
     uint64_t sender_failed;  /* entries that failed at the sender: only their number is known here */
@@ -53,18 +55,23 @@ void cli_tree_report_next(struct cli_tree_report *report, const char *path, size
 void cli_tree_report_file(struct cli_tree_report *report, const char *path, size_t path_bytes,
                           uint64_t bytes, const uint8_t digest[CLI_DIGEST_BYTES]);
 void cli_tree_report_skip(struct cli_tree_report *report, const char *path, size_t path_bytes);
+/* An entry of the receiver was deleted; a dry run names it. */
+void cli_tree_report_deletion(struct cli_tree_report *report, const char *path, size_t path_bytes);
 /* An entry failed: a line, with the prefix (a folder as typed, or "") before its path. */
 void cli_tree_report_fault(struct cli_tree_report *report, const char *prefix, const char *path,
                            size_t path_bytes, const char *reason);
 /* The same, as the receiver has reported it. */
 void cli_tree_report_refusal(struct cli_tree_report *report, const char *path, size_t path_bytes,
                              const char *reason);
-/* Entries that failed at this side. */
+/* Entries that failed at this side; at either. */
 uint64_t cli_tree_report_own(struct cli_tree_report *report);
+uint64_t cli_tree_report_failures(struct cli_tree_report *report);
 uint64_t cli_tree_report_bytes(struct cli_tree_report *report);
 void cli_tree_report_expect(struct cli_tree_report *report, uint64_t bytes);
 void cli_tree_report_moved(struct cli_tree_report *report, uint64_t bytes);
 void cli_tree_report_spared(struct cli_tree_report *report, uint64_t bytes);
+/* The same, of the file that is replaced. */
+void cli_tree_report_copied(struct cli_tree_report *report, uint64_t bytes);
 /* Read again of what an earlier transfer sent. */
 void cli_tree_report_compared(struct cli_tree_report *report, uint64_t bytes);
 /* What a sender has done for its peer, for cli_pace_is_slow(). */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cli/file/tree_sender.h"
 
+#include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -8,12 +10,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <longhaul/connection.h>
 #include <longhaul/error.h>
 
 #include "cli/file/file_blocks.h"
+#include "cli/file/tree_delete.h"
 #include "cli/file/tree_list.h"
 #include "cli/file/tree_message.h"
 #include "cli/file/tree_records.h"
@@ -38,7 +43,9 @@ struct sender {
     int answers_code;      /* what ended the answers */
     int code;              /* what ended the files */
     int input_error;       /* errno of standard input */
-    struct cli_pace pace;  /* of the thread of answers, from paced_ns on */
+    struct cli_tree_judge judge; /* of the thread of answers, until all lists have ended */
+    _Atomic unsigned lists_asked, lists_ended;
+    struct cli_pace pace; /* of the thread of answers, from paced_ns on */
     lh_time paced_ns;
     struct lh_bottleneck_report bottleneck;
     char path[CLI_TREE_PATH_MAX + 1]; /* of an entry that the receiver refused */
@@ -70,7 +77,7 @@ static bool decide(struct sender *s, const struct cli_tree_record *answer)
     if (answer->kind == CLI_TREE_REFUSED) {
         copy_text(answer, text);
         cli_tree_report_refusal(&s->report, s->path, strlen(s->path), text);
-    } else if (answer->kind == CLI_TREE_RESUME || answer->number == CLI_TREE_SEND) {
+    } else if (answer->kind != CLI_TREE_DECISIONS || answer->number == CLI_TREE_SEND) {
         cli_tree_report_expect(&s->report, size_bytes);
     }
     return true;
@@ -86,6 +93,26 @@ static bool take_decisions(struct sender *s, const struct cli_tree_record *recor
     return true;
 }
 
+/* An entry that the receiver has. */
+static bool take_held(struct sender *s, const struct cli_tree_record *record)
+{
+    if (atomic_load(&s->lists_asked) == atomic_load(&s->lists_ended))
+        return false;
+    int fate = cli_tree_judge_next(&s->judge, record->path, record->path_bytes,
+                                   record->flags & CLI_TREE_IS_FOLDER);
+    if (fate == CLI_TREE_REMOVE && s->sending->dry_run)
+        cli_tree_report_deletion(&s->report, record->path, record->path_bytes);
+    return fate >= 0;
+}
+
+static bool take_held_end(struct sender *s)
+{
+    if (atomic_load(&s->lists_asked) == atomic_load(&s->lists_ended))
+        return false;
+    atomic_fetch_add(&s->lists_ended, 1);
+    return true;
+}
+
 /* False: it is none that a receiver sends here. */
 static bool take_answer(struct sender *s, const struct cli_tree_record *record)
 {
@@ -94,12 +121,20 @@ static bool take_answer(struct sender *s, const struct cli_tree_record *record)
     case CLI_TREE_DECISIONS:
         return take_decisions(s, record);
     case CLI_TREE_RESUME:
+    case CLI_TREE_CHANGES:
     case CLI_TREE_REFUSED:
         return record->number % CLI_BLOCK_BYTES == 0 && decide(s, record);
     case CLI_TREE_FAULT:
         copy_text(record, text);
         cli_tree_report_refusal(&s->report, record->path, record->path_bytes, text);
+        /* Behind the end of all only what could not be deleted fails. */
+        if (atomic_load(&s->sent) && s->report.deleted)
+            s->report.deleted--;
         return true;
+    case CLI_TREE_HELD:
+        return take_held(s, record);
+    case CLI_TREE_HELD_END:
+        return take_held_end(s);
     case CLI_TREE_VERDICT:
         copy_text(record, text);
         s->stopped = *text && record->flags & CLI_TREE_STOPPED;
@@ -185,6 +220,7 @@ static void *run_walk(void *argument)
                                        .count = s->sending->count,
                                        .follow = s->sending->follow,
                                        .rules = s->sending->rules,
+                                       .owners = s->sending->owners && !s->sending->dry_run,
                                        .list = &s->list,
                                        .packer = &s->walk_packer,
                                        .report = &s->report};
@@ -218,6 +254,9 @@ static bool send_entry(struct sender *s, const struct cli_tree_entry *entry)
     } else if (entry->kind == CLI_TREE_LISTED && entry->state == CLI_TREE_WANTED) {
         return cli_tree_source_send(&s->source, &s->sending->operands[entry->operand], entry);
     }
+    if (entry->kind == CLI_TREE_FOLDER_END && !s->sending->dry_run &&
+        !cli_tree_source_folder(&s->source, &s->sending->operands[entry->operand], entry))
+        return false;
     return entry->kind == CLI_TREE_LISTED || cli_tree_packer_add(&s->packer, &record);
 }
 
@@ -246,11 +285,10 @@ static enum cli_tree_next next_entry(struct sender *s, struct cli_tree_entry **e
 static bool send_entries(struct sender *s)
 {
     struct cli_tree_entry *entry = NULL;
-    enum cli_tree_next next;
     bool going = true;
-    while (going && (next = next_entry(s, &entry)) == CLI_TREE_NEXT) {
+    while (going && next_entry(s, &entry) == CLI_TREE_NEXT) {
         going = send_entry(s, entry);
-        free(entry);
+        cli_tree_entry_free(entry);
     }
     return going && !cli_stopped() && !atomic_load(&s->stop);
 }
@@ -264,6 +302,107 @@ static bool send_pipe(struct sender *s)
     if (sent)
         cli_tree_report_file(&s->report, "-", 1, cli_tree_report_bytes(&s->report), digest);
     return sent;
+}
+
+/* ---- deletion -------------------------------------------------------------------------------------- */
+
+#define LISTS_PAUSE_NS (2 * LH_NS_PER_MS) /* looks for their end this often */
+
+static bool ask_list(struct sender *s, const char *path)
+{
+    const struct cli_tree_record list = {.kind = CLI_TREE_LIST, .path = path, .path_bytes = strlen(path)};
+    atomic_fetch_add(&s->lists_asked, 1);
+    return cli_tree_packer_add(&s->packer, &list);
+}
+
+/* Of each folder that was sent: all that is in it. */
+static bool ask_lists(struct sender *s)
+{
+    struct stat status;
+    const struct cli_tree_sending *sending = s->sending;
+    for (unsigned i = 0; i < sending->count; i++)
+        if (!*sending->operands[i].name)
+            return ask_list(s, "") && cli_tree_packer_flush(&s->packer);
+    for (unsigned i = 0; i < sending->count; i++) {
+        const struct cli_tree_operand *operand = &sending->operands[i];
+        bool found =
+            !fstatat(operand->folder, operand->name, &status, sending->follow ? 0 : AT_SYMLINK_NOFOLLOW);
+        if (found && S_ISDIR(status.st_mode) && !ask_list(s, operand->name))
+            return false;
+    }
+    return cli_tree_packer_flush(&s->packer);
+}
+
+static bool await_lists(struct sender *s)
+{
+    lh_time began = cli_now(), since = began;
+    const struct timespec pause = {.tv_nsec = LISTS_PAUSE_NS};
+    lh_time limit_ns =
+        cli_disk_timeout(cli_tree_list_largest(&s->list) + cli_tree_report_bytes(&s->report));
+    while (atomic_load(&s->lists_ended) < atomic_load(&s->lists_asked)) {
+        if (cli_stopped() || atomic_load(&s->stop) || !cli_tree_packer_idle(&s->packer, &since))
+            return false;
+        if (cli_now() - began > limit_ns) {
+            s->packer.code = -LH_ETIMEDOUT;
+            return false;
+        }
+        nanosleep(&pause, NULL);
+    }
+    return true;
+}
+
+/* False: no; or a message could not be sent, or a signal came. */
+static bool confirm(struct sender *s)
+{
+    enum cli_tree_answer answer = CLI_TREE_NO_ANSWER;
+    lh_time since = cli_now();
+    if (s->sending->confirmed || s->sending->asked)
+        return true;
+    cli_tree_question_ask(s->judge.removed, lh_peer_name(s->connection), s->judge.shown);
+    while (answer == CLI_TREE_NO_ANSWER && !cli_stopped() && !atomic_load(&s->stop) &&
+           cli_tree_packer_idle(&s->packer, &since))
+        answer = cli_tree_question_look();
+    return answer == CLI_TREE_YES;
+}
+
+static bool send_fates(struct sender *s)
+{
+    const uint64_t part = CLI_TREE_MESSAGE_MAX / 2;
+    for (uint64_t at = 0; at < s->judge.judged; at += part) { /* each part of them */
+        uint64_t left = s->judge.judged - at;
+        const struct cli_tree_record fates = {.kind = CLI_TREE_FATES,
+                                              .rest = s->judge.fates + at,
+                                              .rest_bytes = (size_t)(left < part ? left : part)};
+        if (!cli_tree_packer_add(&s->packer, &fates))
+            return false;
+    }
+    s->report.deleted = s->sending->asked || s->sending->dry_run ? s->report.deleted : s->judge.removed;
+    return true;
+}
+
+/* What the receiver has besides, when all else has arrived. Where something is missing that the list was to
+ * have, nothing is deleted. */
+static bool send_deletions(struct sender *s)
+{
+    uint64_t failed = cli_tree_report_failures(&s->report);
+    if (!failed && !(ask_lists(s) && await_lists(s)))
+        return false;
+    failed = cli_tree_report_failures(&s->report);
+    if (failed || s->judge.error) {
+        s->report.deleted = 0;
+        if (s->judge.error)
+            cli_tree_report_fault(&s->report, "", ".", 1, strerror(s->judge.error));
+        cli_note("nothing is deleted: %" PRIu64 " entr%s failed", failed + !failed,
+                 failed > 1 ? "ies" : "y");
+        return true;
+    }
+    if (!s->judge.removed)
+        return true;
+    if (confirm(s))
+        return send_fates(s);
+    if (!cli_stopped() && !atomic_load(&s->stop) && !s->packer.code)
+        cli_note("nothing is deleted");
+    return !s->packer.code;
 }
 
 static bool send_end(struct sender *s)
@@ -286,7 +425,9 @@ static int begin(struct sender *s)
 {
     const struct cli_tree_record root = {
         .kind = CLI_TREE_ROOT,
-        .flags = (s->sending->count ? 0 : CLI_TREE_PIPE) | (s->sending->dry_run ? CLI_TREE_DRY_RUN : 0),
+        .flags = (s->sending->count ? 0 : CLI_TREE_PIPE) | (s->sending->dry_run ? CLI_TREE_DRY_RUN : 0) |
+                 (s->sending->deletes ? CLI_TREE_DELETES : 0) | (s->sending->xattrs ? CLI_TREE_XATTRS : 0) |
+                 (s->sending->owners ? CLI_TREE_OWNERS : 0),
         .number = CLI_TREE_VERSION,
         .path = s->sending->folder,
         .path_bytes = strlen(s->sending->folder),
@@ -301,6 +442,8 @@ static int begin(struct sender *s)
     s->packer.stall_ns = CLI_DISK_TIMEOUT_NS; /* of a tree without files */
     if (!code)
         code = cli_tree_source_open(&s->source, &s->packer, &s->report, s->sending->follow);
+    s->source.reading =
+        (struct cli_tree_reading){.xattrs = s->sending->xattrs, .owners = s->sending->owners};
     if (!code && (!cli_tree_packer_add(&s->packer, &root) || !cli_tree_packer_flush(&s->packer)))
         code = s->packer.code;
     return code;
@@ -317,7 +460,8 @@ static bool run(struct sender *s)
         walks = false;
         stop_all(s);
     }
-    sent = (s->sending->count ? send_entries(s) : send_pipe(s)) && send_end(s);
+    sent = (s->sending->count ? send_entries(s) : send_pipe(s)) &&
+           (!s->sending->deletes || send_deletions(s)) && send_end(s);
     if (!sent)
         stop_all(s);
     if (walks)
@@ -357,6 +501,7 @@ static void clean_up(struct sender *s)
     cli_block_ring_close(&s->answers);
     cli_tree_source_close(&s->source);
     cli_tree_list_close(&s->list);
+    cli_tree_judge_close(&s->judge);
 }
 
 int cli_tree_send(const struct cli_tree_sending *sending, struct lh_connection *connection)
@@ -367,6 +512,11 @@ int cli_tree_send(const struct cli_tree_sending *sending, struct lh_connection *
     s->sending = sending;
     s->connection = connection;
     s->paced_ns = cli_now();
+    s->judge = (struct cli_tree_judge){.operands = sending->operands,
+                                       .count = sending->count,
+                                       .follow = sending->follow,
+                                       .rules = sending->rules,
+                                       .at = {.root = -1, .folder = -1}};
     s->report = (struct cli_tree_report){.done = "sent",
                                          .json = sending->json,
                                          .names_peer = sending->names_peer,

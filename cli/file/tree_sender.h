@@ -24,6 +24,10 @@ struct cli_tree_sending {
     bool follow;
     const struct cli_tree_rules *rules; /* what is left out; NULL: nothing */
     bool dry_run;
+    bool deletes;        /* what the receiver has besides; the receiver must allow it */
+    bool confirmed;      /* without a question */
+    bool xattrs, owners; /* are sent, too; the receiver must take them */
+    bool asked;          /* by the receiver, which has asked for all of this */
     bool json;
     bool names_peer; /* one of several transfers of this process */
     const _Atomic bool

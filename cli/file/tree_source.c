@@ -18,7 +18,9 @@
 
 #include "cli/file/file_blocks.h"
 #include "cli/file/file_names.h"
+#include "cli/file/tree_attributes.h"
 #include "cli/file/tree_beneath.h"
+#include "cli/file/tree_changes.h"
 #include "cli/file/tree_list.h"
 #include "cli/file/tree_message.h"
 #include "cli/file/tree_records.h"
@@ -34,6 +36,7 @@
 #define DATA_HEADER 8u
 #define END_BYTES   (DATA_HEADER + CLI_DIGEST_BYTES)
 #define FILE_BYTES  (DATA_HEADER + 32u)
+#define COPY_BYTES  (DATA_HEADER + 8u)
 
 /* A file being read. */
 struct reading {
@@ -56,6 +59,7 @@ void cli_tree_source_close(struct cli_tree_source *source)
 {
     if (source->digest.state)
         cli_digest_close(&source->digest);
+    cli_tree_reading_close(&source->reading);
 }
 
 /* ---- reading --------------------------------------------------------------------------------------- */
@@ -136,6 +140,26 @@ static void put_data_header(uint8_t *at, size_t bytes)
     (void)used;
 }
 
+/* What was read last. */
+static bool add_attributes(struct cli_tree_source *source)
+{
+    const struct cli_tree_reading *reading = &source->reading;
+    uint8_t *at = reading->used ? cli_tree_packer_reserve(source->packer, reading->used) : NULL;
+    if (at)
+        memcpy(at, reading->records, reading->used);
+    source->packer->used += at ? reading->used : 0;
+    return at || !reading->used;
+}
+
+/* Attributes that do not come are a fault of an entry that does. */
+static bool fault_attributes(struct cli_tree_source *source, const struct cli_tree_operand *operand,
+                             const struct cli_tree_entry *entry)
+{
+    const char *reason = source->reading.reason;
+    cli_tree_report_fault(source->report, operand->prefix, entry->path, entry->path_bytes, reason);
+    return cli_tree_packer_fault(source->packer, entry->path, entry->path_bytes, reason);
+}
+
 /* ---- a small file ---------------------------------------------------------------------------------- */
 
 /* One message takes all of it; what turns out to be wrong is taken out again. */
@@ -144,11 +168,15 @@ static bool send_packed(struct reading *r)
     struct cli_tree_packer *packer = r->source->packer;
     size_t size = (size_t)r->status.st_size;
     const struct cli_tree_record file = file_record(r, 0, false);
-    size_t all = FILE_BYTES + file.path_bytes + (size ? DATA_HEADER + size : 0) + END_BYTES;
+    const struct cli_tree_reading *extra = &r->source->reading;
+    size_t all = FILE_BYTES + file.path_bytes + extra->used + (size ? DATA_HEADER + size : 0) + END_BYTES;
     uint8_t *at = cli_tree_packer_reserve(packer, all);
     if (!at)
         return false;
     size_t before = packer->used, header = cli_tree_encode(&file, at, all);
+    if (extra->used)
+        memcpy(at + header, extra->records, extra->used);
+    header += extra->used;
     uint8_t *data = at + header + DATA_HEADER;
     packer->used += header;
     if (size) {
@@ -248,6 +276,57 @@ static bool send_sparse(struct reading *r)
     return true;
 }
 
+static bool add_copy(struct cli_tree_source *source, uint64_t *bytes)
+{
+    const struct cli_tree_record copy = {.kind = CLI_TREE_COPY, .number = *bytes};
+    *bytes = 0;
+    return !copy.number || cli_tree_packer_add(source->packer, &copy);
+}
+
+/* The block at that offset: DATA; or bytes more to copy. It is read where DATA would have it. */
+static bool send_block(struct reading *r, uint64_t offset, size_t bytes, uint64_t *copied)
+{
+    const struct cli_tree_entry *entry = r->entry;
+    struct cli_tree_packer *packer = r->source->packer;
+    size_t before = *copied ? COPY_BYTES : 0;
+    uint8_t *at = cli_tree_packer_reserve(packer, before + DATA_HEADER + bytes);
+    if (!at || cli_stopped() || !read_bytes(r, at + before + DATA_HEADER, bytes, offset))
+        return false;
+    cli_digest_add(&r->source->digest, at + before + DATA_HEADER, bytes);
+    if (cli_tree_changes_same(entry->changes, entry->changes_bytes, offset, at + before + DATA_HEADER,
+                              bytes)) {
+        *copied += bytes;
+        cli_tree_report_copied(r->source->report, bytes);
+        return true;
+    }
+    if (!add_copy(r->source, copied))
+        return false;
+    put_data_header(at + before, bytes);
+    packer->used += DATA_HEADER + bytes;
+    cli_tree_report_moved(r->source->report, bytes);
+    return true;
+}
+
+/* The blocks that differ from the receiver's, from there to the end. */
+static bool send_changes(struct reading *r, uint64_t offset)
+{
+    uint64_t size = (uint64_t)r->status.st_size, copied = 0;
+    size_t bytes = cli_tree_changes_block(r->entry->size_bytes);
+    uint64_t blocks = (r->entry->changes_bytes - CLI_TREE_CHANGES_HEADER) / CLI_DIGEST_BYTES;
+    uint64_t end = blocks * bytes < size ? blocks * bytes : size / bytes * bytes;
+    lh_time since = cli_now();
+    for (; offset < end; offset += bytes) /* each block */
+        if (!cli_tree_packer_idle(r->source->packer, &since) || !send_block(r, offset, bytes, &copied))
+            return false;
+    return add_copy(r->source, &copied) && send_range(r, offset, size);
+}
+
+static bool is_aligned(const struct reading *r, uint64_t offset)
+{
+    return offset % cli_tree_changes_block(r->entry->size_bytes) == 0 &&
+           (uint64_t)r->status.st_size > CLI_TREE_LARGE_BYTES;
+}
+
 static bool send_cut(struct reading *r, bool sparse)
 {
     uint64_t offset = 0, size = (uint64_t)r->status.st_size;
@@ -260,12 +339,14 @@ static bool send_cut(struct reading *r, bool sparse)
         if (r->reason)
             return true; /* nothing of it was sent */
     }
-    const struct cli_tree_record file = file_record(r, offset, sparse);
-    if (!cli_tree_packer_add(r->source->packer, &file))
+    struct cli_tree_record file = file_record(r, offset, sparse);
+    bool changes = r->entry->changes && !sparse && is_aligned(r, offset);
+    file.flags |= changes ? CLI_TREE_CHANGED : 0;
+    if (!cli_tree_packer_add(r->source->packer, &file) || !add_attributes(r->source))
         return false;
     cli_tree_report_spared(r->source->report, offset);
     posix_fadvise(r->file, 0, 0, POSIX_FADV_SEQUENTIAL);
-    bool sent = sparse ? send_sparse(r) : send_range(r, offset, size);
+    bool sent = sparse ? send_sparse(r) : changes ? send_changes(r, offset) : send_range(r, offset, size);
     if (sent)
         check_unchanged(r);
     if (r->reason) {
@@ -290,11 +371,12 @@ bool cli_tree_source_send(struct cli_tree_source *source, const struct cli_tree_
                           const struct cli_tree_entry *entry)
 {
     struct reading r = {.source = source, .operand = operand, .entry = entry, .file = -1};
-    bool going = true, sparse = false;
+    bool going = true, sparse = false, dressed = true;
     uint8_t digest[CLI_DIGEST_BYTES];
     cli_tree_report_next(source->report, entry->path, entry->path_bytes);
     if (open_file(&r)) {
         sparse = has_hole(&r);
+        dressed = cli_tree_reading_take(&source->reading, r.file, &r.status, "", 0);
         going = !sparse && r.status.st_size <= (off_t)PACKED_BYTES ? send_packed(&r) : send_cut(&r, sparse);
     }
     if (r.file >= 0)
@@ -307,7 +389,28 @@ bool cli_tree_source_send(struct cli_tree_source *source, const struct cli_tree_
         cli_tree_report_file(source->report, entry->path, entry->path_bytes, (uint64_t)r.status.st_size,
                              sparse ? NULL : digest);
     }
-    return going;
+    return going && (dressed || r.reason || fault_attributes(source, operand, entry));
+}
+
+bool cli_tree_source_folder(struct cli_tree_source *source, const struct cli_tree_operand *operand,
+                            const struct cli_tree_entry *entry)
+{
+    const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+    struct stat status;
+    if (!source->reading.xattrs && !source->reading.owners)
+        return true;
+    int folder = source->follow ? openat(operand->folder, entry->path, flags)
+                                : cli_beneath_open(operand->folder, entry->path, flags, 0);
+    if (folder < 0 || fstat(folder, &status)) {
+        const char *reason = "the folder's attributes cannot be read";
+        if (folder >= 0)
+            close(folder);
+        cli_tree_report_fault(source->report, operand->prefix, entry->path, entry->path_bytes, reason);
+        return cli_tree_packer_fault(source->packer, entry->path, entry->path_bytes, reason);
+    }
+    bool dressed = cli_tree_reading_take(&source->reading, folder, &status, entry->path, entry->path_bytes);
+    close(folder);
+    return add_attributes(source) && (dressed || fault_attributes(source, operand, entry));
 }
 
 /* ---- a pipe ---------------------------------------------------------------------------------------- */

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "cli/file/file_blocks.h"
+#include "cli/file/tree_attributes.h"
 #include "cli/file/tree_list.h"
 #include "cli/file/tree_message.h"
 #include "cli/file/tree_report.h"
@@ -20,6 +21,7 @@ struct cli_tree_source {
     struct cli_tree_packer *packer;
     struct cli_tree_report *report;
     bool follow; /* links on the path, too */
+    struct cli_tree_reading reading;
     struct cli_digest digest;
 };
 
@@ -32,6 +34,10 @@ void cli_tree_source_close(struct cli_tree_source *source);
  * could not be sent, or a signal came. */
 bool cli_tree_source_send(struct cli_tree_source *source, const struct cli_tree_operand *operand,
                           const struct cli_tree_entry *entry);
+
+/* Sends the attributes of a folder that is complete; false as above. */
+bool cli_tree_source_folder(struct cli_tree_source *source, const struct cli_tree_operand *operand,
+                            const struct cli_tree_entry *entry);
 
 /* Sends what comes from a pipe, until its end: DATA and FILE_END. False: as above, or reading failed, which
  * is in *error, an errno. */

@@ -23,6 +23,7 @@
 #include "cli/file/file_names.h"
 #include "cli/file/file_partial.h"
 #include "cli/file/tree_beneath.h"
+#include "cli/file/tree_changes.h"
 #include "cli/file/tree_records.h"
 #include "cli/terminal/terminal.h"
 
@@ -84,6 +85,12 @@ static bool is_asked_for(const struct cli_tree_options *options, const char *pat
     return false;
 }
 
+bool cli_tree_store_takes(const struct cli_tree_store *store, size_t folder_bytes, const char *name)
+{
+    return folder_bytes || store->root != store->options->folder || store->options->names ||
+           store->options->dotfiles || name[0] != '.';
+}
+
 /* A name that this transfer may use: the folder of it open in beneath->folder, the name in beneath->name. */
 static bool find_parent(struct cli_tree_store *store, struct cli_beneath *beneath, const char *path,
                         size_t bytes)
@@ -95,9 +102,7 @@ static bool find_parent(struct cli_tree_store *store, struct cli_beneath *beneat
         return refuse(store, "the name is reserved for unfinished files");
     if (store->options->names)
         return is_asked_for(store->options, path, bytes) || refuse(store, "was not asked for");
-    if (path[0] == '.' && store->root == store->options->folder && !store->options->dotfiles)
-        return refuse(store, DOT_REASON);
-    return true;
+    return cli_tree_store_takes(store, 0, path) || refuse(store, DOT_REASON);
 }
 
 /* Another one each time: a process that was killed may have left one. */
@@ -182,7 +187,8 @@ bool cli_tree_store_open(struct cli_tree_store *store, const struct cli_tree_opt
     bool pipe = root->flags & CLI_TREE_PIPE;
     *store = (struct cli_tree_store){
         .options = options, .root = options->folder, .dry_run = root->flags & CLI_TREE_DRY_RUN};
-    store->list_at.folder = store->data_at.folder = store->file.file = store->mounted = store->only = -1;
+    store->list_at.folder = store->data_at.folder = store->file.file = store->file.old = store->mounted =
+        store->only = -1;
     if (cli_digest_open(&store->digest))
         return failed(store, "memory", ENOMEM);
     if (options->folder < 0 && !pipe)
@@ -210,6 +216,9 @@ void cli_tree_store_close(struct cli_tree_store *store)
     store->mounted = -1;
     free(store->block);
     store->block = NULL;
+    free(store->hashes);
+    store->hashes = NULL;
+    cli_tree_dress_clear(&store->dress);
 }
 
 /* ---- decisions ------------------------------------------------------------------------------------- */
@@ -254,6 +263,30 @@ static void find_partial(struct cli_tree_store *store, int parent, const char *n
     memcpy(answer->digest, point.digest, sizeof answer->digest);
 }
 
+/* Which parts of it the file here has. */
+static void find_changes(struct cli_tree_store *store, int parent, const char *name,
+                         const struct cli_tree_record *listed, struct cli_tree_record *answer)
+{
+    struct stat status;
+    uint64_t from = answer->kind == CLI_TREE_RESUME ? answer->number : 0;
+    int file = openat(parent, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0)
+        return;
+    store->block = store->block ? store->block : malloc(CLI_BLOCK_BYTES);
+    store->hashes = store->hashes ? store->hashes : malloc(CLI_TREE_CHANGES_BYTES_MAX);
+    bool readable = store->block && store->hashes && !fstat(file, &status) && S_ISREG(status.st_mode);
+    size_t bytes = readable ? cli_tree_changes_hash(file, (uint64_t)status.st_size, listed->size_bytes,
+                                                    from, store->block, cli_stopped, store->hashes)
+                            : 0;
+    close(file);
+    if (!bytes)
+        return;
+    answer->kind = CLI_TREE_CHANGES;
+    answer->number = from;
+    answer->rest = (const char *)store->hashes;
+    answer->rest_bytes = bytes;
+}
+
 void cli_tree_store_decide(struct cli_tree_store *store, const struct cli_tree_record *listed,
                            struct cli_tree_record *answer)
 {
@@ -276,6 +309,8 @@ void cli_tree_store_decide(struct cli_tree_store *store, const struct cli_tree_r
         answer->kind = CLI_TREE_REFUSED;
     } else if (is_large(listed->size_bytes) && !store->dry_run) {
         find_partial(store, at->folder, at->name, listed, answer);
+        if (found)
+            find_changes(store, at->folder, at->name, listed, answer);
     }
 }
 
@@ -333,6 +368,44 @@ bool cli_tree_store_folder_end(struct cli_tree_store *store, const struct cli_tr
     close(folder);
     store->attributes_lost = store->attributes_lost || !kept;
     return true;
+}
+
+/* ---- attributes ------------------------------------------------------------------------------------ */
+
+static bool dress_link(struct cli_tree_store *store, const struct cli_tree_dress *dress)
+{
+    const struct cli_beneath *at = &store->list_at;
+    return !fchownat(at->folder, at->name, dress->user, dress->group, AT_SYMLINK_NOFOLLOW) ||
+           failed(store, "owner", errno);
+}
+
+bool cli_tree_store_dress(struct cli_tree_store *store, const struct cli_tree_record *record)
+{
+    struct cli_beneath *at = &store->list_at;
+    struct cli_tree_dress dress = {0};
+    struct stat status;
+    if (store->dry_run)
+        return true;
+    if (!find_parent(store, at, record->path, record->path_bytes))
+        return false;
+    if (fstatat(at->folder, at->name, &status, AT_SYMLINK_NOFOLLOW))
+        return failed(store, "checking the name", errno);
+    bool link = S_ISLNK(status.st_mode) && record->kind == CLI_TREE_OWNER;
+    if (!link && !S_ISDIR(status.st_mode))
+        return exists(store, false);
+    int folder = link ? -1 : openat(at->folder, at->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (!link && folder < 0)
+        return failed(store, "the folder cannot be opened", errno);
+    note_change(store, -1);
+    cli_tree_dress_take(&dress, record);
+    bool dressed = !link || dress_link(store, &dress);
+    if (!link) {
+        cli_tree_dress_put_on(&dress, folder);
+        close(folder);
+        dressed = !*dress.reason || refuse(store, "%s", dress.reason);
+    }
+    cli_tree_dress_clear(&dress);
+    return dressed;
 }
 
 /* ---- links ----------------------------------------------------------------------------------------- */
@@ -406,6 +479,58 @@ bool cli_tree_store_hard_link(struct cli_tree_store *store, const struct cli_tre
     if (linkat(from->folder, from->name, at->folder, next_temporary(temporary), 0))
         return failed(store, "creating the hard link", errno);
     return rename_temporary(store, at->folder, temporary, at->name);
+}
+
+/* ---- entries that are there ------------------------------------------------------------------------ */
+
+int cli_tree_store_open_folder(struct cli_tree_store *store, const char *path, size_t path_bytes,
+                               bool *there)
+{
+    struct cli_beneath *at = &store->list_at;
+    const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    *there = store->root >= 0; /* a dry run has not created it */
+    if (!*there)
+        return -1;
+    if (!path_bytes && store->options->names) {
+        refuse(store, "was not asked for");
+        return -1;
+    }
+    if (path_bytes && !find_parent(store, at, path, path_bytes)) {
+        *there = at->folder >= 0 || !store->dry_run;
+        return -1;
+    }
+    int folder = path_bytes ? openat(at->folder, at->name, flags) : openat(store->root, ".", flags);
+    *there = folder >= 0 || errno != ENOENT;
+    if (folder < 0)
+        failed(store, "the folder cannot be opened", errno);
+    return folder;
+}
+
+/* A file that took its name since was not listed. */
+static bool is_listed(const struct cli_tree_holding *holding, const struct stat *status)
+{
+    return S_ISDIR(status->st_mode) == holding->folder &&
+           (holding->folder ||
+            (status->st_ino == holding->number && status->st_mtim.tv_sec == holding->written.tv_sec &&
+             status->st_mtim.tv_nsec == holding->written.tv_nsec));
+}
+
+bool cli_tree_store_remove(struct cli_tree_store *store, const struct cli_tree_holding *holding)
+{
+    struct cli_beneath *at = &store->data_at;
+    struct stat status;
+    if (!find_parent(store, at, holding->path, holding->path_bytes))
+        return false;
+    note_change(store, -1);
+    if (fstatat(at->folder, at->name, &status, AT_SYMLINK_NOFOLLOW))
+        return errno == ENOENT || failed(store, "removing", errno);
+    if (!is_listed(holding, &status))
+        return refuse(store, "was replaced meanwhile, and is kept");
+    if (!unlinkat(at->folder, at->name, holding->folder ? AT_REMOVEDIR : 0) || errno == ENOENT)
+        return true;
+    return errno == ENOTEMPTY || errno == EEXIST
+               ? refuse(store, "the folder is kept: unfinished or new files are in it")
+               : failed(store, "removing", errno);
 }
 
 /* ---- disk ------------------------------------------------------------------------------------------ */
@@ -506,6 +631,19 @@ static bool open_partial(struct cli_tree_store *store, const char *name, uint64_
     return cli_partial_start(&file->partial, blocks) || partial_failed(store);
 }
 
+/* The file that is about to be replaced. */
+static bool open_old(struct cli_tree_store *store, int parent, const char *name)
+{
+    struct cli_tree_file *file = &store->file;
+    struct stat status;
+    if (!is_large(file->size_bytes) || file->sparse)
+        return refuse(store, "a file of that size comes as a whole");
+    file->old = openat(parent, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (file->old < 0 || fstat(file->old, &status))
+        return failed(store, "opening the existing file", errno);
+    return S_ISREG(status.st_mode) || refuse(store, "the existing file was replaced meanwhile");
+}
+
 static bool begin(struct cli_tree_store *store, const struct cli_tree_record *record)
 {
     struct cli_tree_file *file = &store->file;
@@ -517,6 +655,8 @@ static bool begin(struct cli_tree_store *store, const struct cli_tree_record *re
         return false;
     file->parent = at->folder;
     if (!may_replace(store, at->folder, at->name))
+        return false;
+    if (record->flags & CLI_TREE_CHANGED && !open_old(store, at->folder, at->name))
         return false;
     if (is_large(file->size_bytes) && !file->sparse)
         return open_partial(store, at->name, record->number);
@@ -561,7 +701,9 @@ bool cli_tree_store_begin(struct cli_tree_store *store, const struct cli_tree_re
 {
     struct cli_tree_file *file = &store->file;
     bool pipe = record->kind == CLI_TREE_ROOT;
-    *file = (struct cli_tree_file){.file = -1, .size_bytes = pipe ? UINT64_MAX : record->size_bytes};
+    *file =
+        (struct cli_tree_file){.file = -1, .old = -1, .size_bytes = pipe ? UINT64_MAX : record->size_bytes};
+    cli_tree_dress_clear(&store->dress);
     cli_digest_reset(&store->digest);
     if (pipe ? begin_pipe(store, record) : begin(store, record))
         return true;
@@ -619,6 +761,34 @@ bool cli_tree_store_data(struct cli_tree_store *store, const void *data, size_t 
     return false;
 }
 
+static bool copy_old(struct cli_tree_store *store, uint64_t bytes)
+{
+    struct cli_tree_file *file = &store->file;
+    if (file->old < 0 || bytes > file->size_bytes - file->position)
+        return refuse(store, "a copy where none can be");
+    while (bytes) { /* each block */
+        size_t part = bytes < CLI_BLOCK_BYTES ? (size_t)bytes : CLI_BLOCK_BYTES;
+        int64_t got = cli_read_at(file->old, store->block, part, file->position);
+        if (got < 0)
+            return failed(store, "reading the existing file", (int)-got);
+        if ((size_t)got < part || cli_stopped())
+            return refuse(store, "the existing file shrank meanwhile");
+        if (!write_data(store, store->block, part))
+            return false;
+        file->position += part;
+        bytes -= part;
+    }
+    return true;
+}
+
+bool cli_tree_store_copy(struct cli_tree_store *store, uint64_t bytes)
+{
+    if (copy_old(store, bytes))
+        return true;
+    cli_tree_store_drop(store, true);
+    return false;
+}
+
 bool cli_tree_store_hole(struct cli_tree_store *store, uint64_t bytes)
 {
     struct cli_tree_file *file = &store->file;
@@ -655,8 +825,10 @@ static bool set_attributes(struct cli_tree_store *store)
 {
     struct cli_tree_file *file = &store->file;
     const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, file->attributes.written};
+    cli_tree_dress_put_on(&store->dress, file->file);
     bool kept = !file->attributes.known || !futimens(file->file, times);
-    if (file->temporary_named)
+    /* An access control list has changed the mode, and it, too, is under the umask. */
+    if (file->temporary_named || store->dress.used)
         kept = !fchmod(file->file, file->attributes.mode & ~store->options->umask) && kept;
     store->attributes_lost = store->attributes_lost || !kept;
     return true;
@@ -679,6 +851,7 @@ static bool end(struct cli_tree_store *store, const uint8_t digest[CLI_DIGEST_BY
         if (!note_file_system(store, file->partial.file))
             return false;
         note_change(store, file->partial.file);
+        cli_tree_dress_put_on(&store->dress, file->partial.file);
         if (!cli_partial_commit(&file->partial, file->attributes.mode & ~store->options->umask,
                                 &file->attributes.written))
             return partial_failed(store);
@@ -711,5 +884,7 @@ void cli_tree_store_drop(struct cli_tree_store *store, bool keep)
         unlinkat(file->parent, file->temporary, 0);
     if (file->file >= 0)
         close(file->file);
-    *file = (struct cli_tree_file){.file = -1};
+    if (file->old >= 0)
+        close(file->old);
+    *file = (struct cli_tree_file){.file = -1, .old = -1};
 }

@@ -18,6 +18,7 @@
 
 #include "cli/file/file_blocks.h"
 #include "cli/file/file_names.h"
+#include "cli/file/tree_attributes.h"
 #include "cli/file/tree_beneath.h"
 #include "cli/file/tree_list.h"
 #include "cli/file/tree_message.h"
@@ -213,6 +214,7 @@ struct walker {
     size_t path_bytes;
     void *inodes; /* a tree of tsearch(3) */
     unsigned inode_count;
+    struct cli_tree_reading reading;
     lh_time began_ns; /* the list that is being filled */
     unsigned lists;   /* that were sent */
 };
@@ -318,6 +320,18 @@ static bool add_file(struct walker *w, const struct stat *status)
     return added;
 }
 
+static bool send_link_owner(struct walker *w, const struct stat *status)
+{
+    w->reading.owners = true;
+    if (!cli_tree_reading_take_owner(&w->reading, status, w->path, w->path_bytes))
+        return fault(w, w->reading.reason);
+    uint8_t *at = cli_tree_packer_reserve(w->walk->packer, w->reading.used);
+    if (at)
+        memcpy(at, w->reading.records, w->reading.used);
+    w->walk->packer->used += at ? w->reading.used : 0;
+    return at;
+}
+
 static bool add_link(struct walker *w, int folder, const char *name, const struct stat *status)
 {
     char target[CLI_TREE_PATH_MAX + 2];
@@ -330,7 +344,7 @@ static bool add_link(struct walker *w, int folder, const char *name, const struc
     cli_output_lock();
     w->walk->report->links++;
     cli_output_unlock();
-    return send_record(w, &link);
+    return send_record(w, &link) && (!w->walk->owners || send_link_owner(w, status));
 }
 
 /* Whether the folder is one that the walk is in: by links that are followed. */
@@ -488,6 +502,7 @@ bool cli_tree_walk(const struct cli_tree_walk *walk)
         closedir(w->levels[--w->depth].folder);
     if (w) {
         tdestroy(w->inodes, free);
+        cli_tree_reading_close(&w->reading);
         free(w->levels);
     }
     free(w);

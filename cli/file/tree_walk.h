@@ -54,6 +54,7 @@ struct cli_tree_walk {
     unsigned count;
     bool follow;                        /* sends what symbolic links lead to */
     const struct cli_tree_rules *rules; /* what is left out; NULL: nothing */
+    bool owners;                        /* of links are sent, too */
     struct cli_tree_list *list;
     struct cli_tree_packer *packer; /* of the walker alone */
     struct cli_tree_report *report;

@@ -301,6 +301,7 @@ static const struct cli_peer_option table[] = {
     {"send", "output", "recv", "the receiver chooses the folder"},
     {"send", "o", "recv", "the receiver chooses the folder"},
     {"send", "force", "recv", "the receiver chooses whether to replace files"},
+    {"send", "allow-delete", "recv", "the receiver permits deletion"},
     {"send", "dotfiles", "recv", "the receiver chooses the names to accept"},
     {"send", "keep", "recv", "the receiver chooses the number of files"},
     {"send", "jobs", "recv", "the receiver sets the number of transfers"},
@@ -312,6 +313,8 @@ static const struct cli_peer_option table[] = {
     {"recv", "follow", "send", "the sender reads the links"},
     {"recv", "exclude", "send", "the sender reads the folders"},
     {"recv", "include", "send", "the sender reads the folders"},
+    {"recv", "delete", "send", "the sender asks for it; --allow-delete permits it"},
+    {"recv", "yes", "send", "only a sender asks"},
     {"recv", "dry-run", "send", "the sender asks for it"},
 };
 

@@ -37,6 +37,12 @@ wrong ': missing PATH...' send
 wrong ': missing HOST[:PORT][:DIR]' send "$work/file"
 wrong 'has the same name (send one of them' send "$work/file" "$work/./file" host
 wrong '-: standard input is sent alone' send - "$work/file" host
+wrong '--delete: standard input has no folder' send --delete --yes - host
+wrong '--xattrs: standard input has no such attributes' send --xattrs - host
+wrong '--owner: standard input has no such attributes' send --owner - host
+wrong '--delete: no terminal to ask' send --delete "$work/file" host
+wrong '--delete: no terminal to ask' get --delete host:dir
+wrong '--yes: nothing is asked (use it with --delete)' send --yes "$work/file" host
 wrong '--dry-run: standard input is not known' send --dry-run - host
 wrong '--output -: standard output takes one transfer' recv --keep -o -
 wrong 'option of the server' perf host --once

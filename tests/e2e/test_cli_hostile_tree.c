@@ -359,6 +359,79 @@ static void records_out_of_order_end_it(void **state)
     expect_end("noise", "violated");
 }
 
+/* Nobody has allowed it. */
+static void a_sender_sets_no_attributes(void **state)
+{
+    static const enum cli_tree_kind kinds[] = {CLI_TREE_XATTR, CLI_TREE_OWNER};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        const struct cli_tree_record record = {
+            .kind = kinds[i], .rest = i ? "a:b" : "user.x", .rest_bytes = i ? 3 : 7};
+        add_root();
+        add_path(CLI_TREE_FILE, "f", "", 5);
+        add(record);
+        expect_end("an attribute of a file", "violated");
+        used = 0;
+        add((struct cli_tree_record){.kind = CLI_TREE_ROOT,
+                                     .number = CLI_TREE_VERSION,
+                                     .flags = i ? CLI_TREE_OWNERS : CLI_TREE_XATTRS});
+        add(record);
+        expect_end("what is not taken", "are taken here");
+    }
+}
+
+static void a_sender_deletes_nothing(void **state)
+{
+    (void)state;
+    assert_int_equal(run("mkdir in/d && touch in/d/f"), 0);
+    used = 0;
+    add((struct cli_tree_record){
+        .kind = CLI_TREE_ROOT, .number = CLI_TREE_VERSION, .flags = CLI_TREE_DELETES});
+    add_path(CLI_TREE_LIST, "d", "", 0);
+    add((struct cli_tree_record){.kind = CLI_TREE_FATES, .rest = "\1", .rest_bytes = 1});
+    add_number(CLI_TREE_END, 0);
+    char reason[CLI_TREE_TEXT_MAX + 1];
+    verdict_on_sent(reason);
+    assert_string_equal(reason, "nothing is deleted here (--allow-delete at the receiver)");
+    add_root();
+    add_path(CLI_TREE_LIST, "d", "", 0);
+    verdict_on_sent(reason);
+    assert_non_null(strstr(reason, "violated"));
+    add_root();
+    add((struct cli_tree_record){.kind = CLI_TREE_FATES, .rest = "\1", .rest_bytes = 1});
+    verdict_on_sent(reason);
+    assert_non_null(strstr(reason, "violated"));
+    assert_int_equal(run("test -e in/d/f && rm -r in/d"), 0);
+}
+
+/* Where it is allowed: not by a sender that has said, or says at the end, that an entry failed. */
+static void nothing_is_deleted_after_a_failure(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        char reason[CLI_TREE_TEXT_MAX + 1], line[128] = "", place[64], words[256];
+        int out;
+        char *arguments[] = {(char *)"/bin/sh", (char *)"-c", words, NULL};
+        snprintf(words, sizeof words, "exec %s recv --allow-delete --listen [::1]:0 -o in", command());
+        pid_t allowing = start(arguments, STDOUT_FILENO, &out);
+        assert_true(read(out, line, sizeof line - 1) > 0 && sscanf(line, "listening on %60s", place) == 1);
+        assert_int_equal(run("mkdir in/d && touch in/d/f"), 0);
+        used = 0;
+        add((struct cli_tree_record){.kind = CLI_TREE_ROOT, .number = 2, .flags = CLI_TREE_DELETES});
+        if (!i)
+            add((struct cli_tree_record){.kind = CLI_TREE_FAULT, .path = "x", .path_bytes = 1});
+        add_path(CLI_TREE_LIST, "d", "", 0);
+        add((struct cli_tree_record){.kind = CLI_TREE_FATES, .rest = "\1", .rest_bytes = 1});
+        add_number(CLI_TREE_END, 1);
+        where = place;
+        verdict_on_sent(reason);
+        where = receiver_where;
+        assert_string_equal(reason, "the sender violated the file protocol");
+        waitpid(allowing, NULL, 0);
+        assert_int_equal(run("test -e in/d/f && rm -r in/d"), 0);
+    }
+}
+
 /* Each of these is a fault of the file; the next one arrives. */
 static void wrong_files_are_left_out(void **state)
 {
@@ -585,6 +658,16 @@ static void wrong_answers_end_the_sender(void **state)
         .kind = CLI_TREE_FAULT, .path = "\033x", .path_bytes = 2, .rest = "\033[2J", .rest_bytes = 4});
     add_number(CLI_TREE_END, 0);
     expect_after_answers(1, "a record of senders");
+    used = 0;
+    add((struct cli_tree_record){
+        .kind = CLI_TREE_CHANGES, .rest = "seedseedhashhashhashhash", .rest_bytes = 24});
+    expect_after_answers(1, "hashes of a file that is too small for them");
+    used = 0;
+    add_path(CLI_TREE_HELD, "file", "", 0);
+    expect_after_answers(1, "an entry that it has, unasked");
+    used = 0;
+    add_number(CLI_TREE_HELD_END, 0);
+    expect_after_answers(1, "the end of a list, unasked");
     memset(sent, 0x5A, 100);
     used = 100;
     expect_after_answers(1, "noise");
@@ -857,6 +940,7 @@ static void wrong_servers_end_the_getter(void **state)
         {.kind = CLI_TREE_ROOT, .number = CLI_TREE_VERSION, .path = "elsewhere", .path_bytes = 9},
         {.kind = CLI_TREE_ROOT, .number = CLI_TREE_VERSION, .flags = CLI_TREE_PIPE},
         {.kind = CLI_TREE_ROOT, .number = CLI_TREE_VERSION, .flags = CLI_TREE_DRY_RUN},
+        {.kind = CLI_TREE_ROOT, .number = CLI_TREE_VERSION, .flags = CLI_TREE_DELETES},
         {.kind = CLI_TREE_ROOT, .number = CLI_TREE_VERSION + 1},
         {.kind = CLI_TREE_GET, .number = CLI_TREE_VERSION},
         {.kind = CLI_TREE_VERDICT},
@@ -890,6 +974,9 @@ int main(void)
         cmocka_unit_test(faults_of_the_sender_are_counted),
         cmocka_unit_test(a_link_out_is_not_followed),
         cmocka_unit_test(records_out_of_order_end_it),
+        cmocka_unit_test(a_sender_sets_no_attributes),
+        cmocka_unit_test(a_sender_deletes_nothing),
+        cmocka_unit_test(nothing_is_deleted_after_a_failure),
         cmocka_unit_test(wrong_files_are_left_out),
         cmocka_unit_test(leaving_in_a_file_leaves_nothing),
         cmocka_unit_test(right_streams_go_through),

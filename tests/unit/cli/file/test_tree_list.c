@@ -14,6 +14,8 @@
 
 #include <cmocka.h>
 
+#include "cli/file/tree_changes.h"
+
 static struct cli_tree_list list;
 
 static int open_list(void **state)
@@ -51,7 +53,7 @@ static void expect(const char *path, enum cli_tree_state state)
     assert_int_equal(cli_tree_list_take(&list, 0, &entry), CLI_TREE_NEXT);
     assert_string_equal(entry->path, path);
     assert_int_equal(entry->state, state);
-    free(entry);
+    cli_tree_entry_free(entry);
 }
 
 static void expect_none(enum cli_tree_next next)
@@ -119,6 +121,38 @@ static void the_queue_is_bounded(void **state)
     assert_true(added <= CLI_TREE_LIST_BYTES_MAX / CLI_TREE_PATH_MAX);
 }
 
+/* Of files whose hashes do not fit any more all is sent. */
+static void hashes_are_bounded(void **state)
+{
+    static char hashes[CLI_TREE_CHANGES_BYTES_MAX];
+    const struct cli_tree_record file = {
+        .kind = CLI_TREE_LISTED, .path = "f", .path_bytes = 1, .size_bytes = (uint64_t)8 << 30};
+    const struct cli_tree_record answer = {
+        .kind = CLI_TREE_CHANGES, .rest = hashes, .rest_bytes = sizeof hashes};
+    const struct cli_tree_record wrong = {
+        .kind = CLI_TREE_CHANGES, .rest = hashes, .rest_bytes = sizeof hashes - 1};
+    const unsigned most = CLI_TREE_LIST_CHANGES_MAX / sizeof hashes, files = most + 3;
+    struct cli_tree_entry *entry;
+    char path[CLI_TREE_PATH_MAX + 1];
+    uint64_t size;
+    unsigned with = 0;
+    (void)state;
+    for (unsigned i = 0; i < files; i++) {
+        assert_true(cli_tree_list_add(&list, &file, 0));
+        assert_false(cli_tree_list_decide(&list, &wrong, path, &size));
+        assert_true(cli_tree_list_decide(&list, &answer, path, &size));
+    }
+    cli_tree_list_announce(&list);
+    for (unsigned i = 0; i < files; i++) {
+        assert_int_equal(cli_tree_list_take(&list, 0, &entry), CLI_TREE_NEXT);
+        assert_int_equal(entry->state, CLI_TREE_WANTED);
+        with += entry->changes != NULL;
+        cli_tree_entry_free(entry);
+    }
+    assert_int_equal(with, most);
+    assert_int_equal(list.changes_bytes, 0);
+}
+
 static void stopped_it_takes_and_gives_nothing(void **state)
 {
     (void)state;
@@ -136,6 +170,7 @@ int main(void)
         TEST(entries_are_ready_in_order),
         TEST(a_decision_too_many_is_noticed),
         TEST(the_queue_is_bounded),
+        TEST(hashes_are_bounded),
         TEST(stopped_it_takes_and_gives_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

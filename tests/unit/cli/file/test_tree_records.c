@@ -103,8 +103,32 @@ static void unknown_kinds_are_refused(void **state)
         bytes[0] = (uint8_t)kind;
         accepted += cli_tree_decode(bytes, sizeof bytes, &out) > 0;
     }
-    /* ROOT, FILE_END, CANCEL, IDLE, END, GET, WANT, REFUSED, VERDICT may be all zeros. */
-    assert_int_equal(accepted, 9);
+    /* ROOT, FILE_END, CANCEL, IDLE, END, GET, WANT, LIST, OWNER, REFUSED, HELD_END, VERDICT may be all
+     * zeros. */
+    assert_int_equal(accepted, 12);
+}
+
+static bool xattr_decodes(const char *rest, size_t bytes)
+{
+    static uint8_t message[2 * CLI_TREE_XATTR_VALUE_MAX];
+    struct cli_tree_record out;
+    const struct cli_tree_record record = {.kind = CLI_TREE_XATTR, .rest = rest, .rest_bytes = bytes};
+    return cli_tree_decode(message, cli_tree_encode(&record, message, sizeof message), &out) > 0;
+}
+
+static void attributes_have_a_name_and_a_bounded_value(void **state)
+{
+    static char rest[300 + CLI_TREE_XATTR_VALUE_MAX];
+    (void)state;
+    assert_true(xattr_decodes("user.x", 7)); /* with its zero, and no value */
+    assert_false(xattr_decodes("user.x", 6));
+    assert_false(xattr_decodes("\0value", 6));
+    assert_false(xattr_decodes("", 0));
+    memset(rest, 'n', 255);
+    assert_true(xattr_decodes(rest, 256 + CLI_TREE_XATTR_VALUE_MAX));
+    assert_false(xattr_decodes(rest, 257 + CLI_TREE_XATTR_VALUE_MAX));
+    rest[255] = 'n';
+    assert_false(xattr_decodes(rest, 300));
 }
 
 static int first(struct cli_tree_record record)
@@ -218,6 +242,7 @@ int main(void)
         cmocka_unit_test(each_kind_comes_out_as_it_went_in),
         cmocka_unit_test(layout_is_as_documented),
         cmocka_unit_test(unknown_kinds_are_refused),
+        cmocka_unit_test(attributes_have_a_name_and_a_bounded_value),
         cmocka_unit_test(first_messages_are_told_apart),
         cmocka_unit_test(hostile_paths_are_refused),
         cmocka_unit_test(paths_and_names_are_bounded),

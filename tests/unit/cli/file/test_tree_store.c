@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "cli/file/tree_beneath.h"
+#include "cli/file/tree_changes.h"
 
 static char base[64]; /* holds out, the output folder, and elsewhere */
 static int out;
@@ -393,6 +394,56 @@ static void both_paths_to_a_file_are_equal(void **state)
     }
 }
 
+/* Parts of the file that is replaced; no other bytes than the digest says. */
+static void a_changed_file_is_put_together(void **state)
+{
+    const size_t size = CLI_TREE_LARGE_BYTES + 10;
+    uint8_t digest[CLI_DIGEST_BYTES], *text = calloc(1, size);
+    struct cli_tree_record answer, record = record_of(CLI_TREE_FILE, "f", size);
+    struct stat status;
+    char path[96];
+    (void)state;
+    snprintf(path, sizeof path, "%s/out/f", base);
+    options.force = true;
+    int old = openat(out, "f", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_int_equal(ftruncate(old, (off_t)size), 0);
+    cli_tree_store_decide(&store, &record, &answer);
+    assert_int_equal(answer.kind, CLI_TREE_CHANGES);
+    assert_int_equal(answer.rest_bytes, CLI_TREE_CHANGES_HEADER + 128 * CLI_DIGEST_BYTES);
+    /* Without its flag no copy; none before its data, none beyond the end. */
+    assert_true(cli_tree_store_begin(&store, &record));
+    assert_false(cli_tree_store_copy(&store, 1));
+    record.flags = CLI_TREE_CHANGED;
+    assert_true(cli_tree_store_begin(&store, &record));
+    assert_false(cli_tree_store_copy(&store, size + 1));
+    assert_true(cli_tree_store_begin(&store, &record));
+    assert_true(cli_tree_store_copy(&store, 5000000));
+    assert_true(cli_tree_store_data(&store, "data", 4));
+    assert_true(cli_tree_store_copy(&store, size - 5000004));
+    cli_digest_of(text, size, digest);
+    assert_false(cli_tree_store_end(&store, digest));
+    assert_true(cli_tree_store_begin(&store, &record));
+    assert_true(cli_tree_store_copy(&store, 5000000) && cli_tree_store_data(&store, "data", 4));
+    assert_true(cli_tree_store_copy(&store, size - 5000004));
+    memcpy(text + 5000000, "data", 4);
+    cli_digest_of(text, size, digest);
+    assert_true(cli_tree_store_end(&store, digest));
+    /* It shrinks; it is a link, or nothing, by then; a small file. */
+    assert_true(cli_tree_store_begin(&store, &record));
+    assert_int_equal(truncate(path, 1000), 0);
+    assert_false(cli_tree_store_copy(&store, 5000));
+    assert_non_null(strstr(store.reason, "shrank"));
+    assert_int_equal(unlinkat(out, "f", 0) | symlinkat("../elsewhere", out, "f"), 0);
+    assert_false(cli_tree_store_begin(&store, &record));
+    assert_int_equal(unlinkat(out, "f", 0), 0);
+    assert_false(cli_tree_store_begin(&store, &record));
+    record.size_bytes = 10;
+    assert_false(cli_tree_store_begin(&store, &record));
+    assert_int_equal(fstatat(out, ".f.longhaul-partial", &status, 0), -1);
+    free(text);
+    close(old);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_folders, remove_folders)
@@ -408,6 +459,7 @@ int main(void)
         TEST(what_is_not_whole_gets_no_name),
         TEST(both_paths_to_a_file_are_equal),
         TEST(a_folder_keeps_its_own_bits),
+        TEST(a_changed_file_is_put_together),
         TEST(other_file_systems_are_synced),
         TEST(files_with_temporary_names_are_whole), /* the last: it cannot be undone */
     };

@@ -5,9 +5,11 @@
  *   CLIENTS_MAX  clients are served. A full listener refuses one that admission.h names, else the newcomer;
  *                each costs a descriptor and 4 KiB
  *   OPEN_MAX     of them have an endpoint, with the memory and the threads of a connection. It is opened for
- *                those that made a proposal and sent a blob, and only during a call of lh_accept()
+ *                those that made a proposal and sent a blob, and only during a call of lh_accept();
+ *                OPEN_EARLY_MAX of them may have one before their blob is here, which saves a round trip.
  *                their emulated links hold HANDSHAKE_LINK_HELD_MAX together, which each alone is bounded by
- *   one          is handed over for each lh_accept(): others that are as far wait, and get BUSY
+ *   one          gets READY, and is handed over, for each lh_accept(): others that are as far wait, and get
+ *                BUSY
  *
  * A client is a TCP connection or, where the listener has an engine, a stream of one that a client before
  * it has left open (control_connection.h): all of that holds for either.
@@ -65,6 +67,7 @@ static bool has_loopback_only(const struct lh_attr *attr)
 
 #define CLIENTS_MAX            32u
 #define OPEN_MAX               16u
+#define OPEN_EARLY_MAX         (OPEN_MAX / 2)
 #define LISTEN_TEXT_MAX        256u
 #define LISTEN_CPUS_MAX        64u
 #define NO_DESCRIPTOR_PAUSE_NS 10000000L            /* 10 ms */
@@ -148,11 +151,23 @@ static int keep_attr(struct lh_listener *listener)
 
 /* ---- clients ----------------------------------------------------------------------------------------- */
 
-static uint32_t clients_open(const struct lh_listener *listener)
+/* early: those without a blob alone. */
+static uint32_t clients_open(const struct lh_listener *listener, bool early)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < listener->client_count; i++) {
+        const struct rendezvous *handshake = &listener->clients[i]->handshake;
+        count += rendezvous_is_open(handshake) && (!early || handshake->state == RENDEZVOUS_BLOB);
+    }
+    return count;
+}
+
+/* Those who have READY, each for a call of lh_accept(), and are not handed over yet. */
+static uint32_t clients_promised(const struct lh_listener *listener)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < listener->client_count; i++)
-        count += listener->clients[i]->handshake.state >= RENDEZVOUS_PATH;
+        count += listener->clients[i]->handshake.promised;
     return count;
 }
 
@@ -161,7 +176,7 @@ static uint64_t link_room(const struct lh_listener *listener)
 {
     uint64_t room = HANDSHAKE_LINK_HELD_MAX;
     for (uint32_t i = 0; i < listener->client_count; i++)
-        if (listener->clients[i]->handshake.state >= RENDEZVOUS_PATH)
+        if (rendezvous_is_open(&listener->clients[i]->handshake))
             room -= rendezvous_link_bytes(&listener->clients[i]->handshake);
     return room;
 }
@@ -182,7 +197,7 @@ static bool is_reported(struct lh_listener *listener, const struct rendezvous *h
     if (!listener->attr.on_notice)
         return false;
     if (!handshake->keys_differ || now < listener->key_notice_at)
-        return handshake->connection && handshake->state != RENDEZVOUS_PENDING;
+        return handshake->state == RENDEZVOUS_PATH || handshake->promised;
     listener->key_notice_at = now + KEY_NOTICE_SPAN_NS;
     return true;
 }
@@ -342,10 +357,24 @@ static void set_timers(struct client *client, lh_time now)
 
 static int send_busy(struct client *client, lh_time now)
 {
-    if (client->busy_at > now)
+    if (client->busy_at > now || client->handshake.promised)
         return 0;
     client->busy_at = now + BUSY_SPAN_NS;
     return rendezvous_send_busy(&client->handshake);
+}
+
+static struct rendezvous_permit permit_of(const struct lh_listener *listener)
+{
+    uint32_t promised = clients_promised(listener), taken = listener->ready_count + promised;
+    bool is_over = listener->used || (listener->once && promised > 0);
+    bool opens =
+        listener->wanting > listener->ready_count && clients_open(listener, false) < OPEN_MAX && !is_over;
+    return (struct rendezvous_permit){
+        .open = opens,
+        .open_early = opens && clients_open(listener, true) < OPEN_EARLY_MAX,
+        .link_room = link_room(listener),
+        .finish = listener->accepting > taken && taken < CLIENTS_MAX && !is_over,
+    };
 }
 
 /* 1: handed over; 0: goes on; or the error with which it is refused. */
@@ -353,14 +382,7 @@ static int step_client(struct lh_listener *listener, struct client *client, lh_t
 {
     struct rendezvous *handshake = &client->handshake;
     enum rendezvous_state before = handshake->state;
-    const struct rendezvous_permit permit = {
-        .open = listener->wanting > listener->ready_count && clients_open(listener) < OPEN_MAX &&
-                !listener->used,
-        .link_room = link_room(listener),
-        .finish = listener->accepting > listener->ready_count && listener->ready_count < CLIENTS_MAX &&
-                  !listener->used,
-    };
-    int done = rendezvous_step(handshake, permit, now);
+    int done = rendezvous_step(handshake, permit_of(listener), now);
     if (done < 0)
         return done;
     if (listener->used && handshake->state != RENDEZVOUS_PROPOSAL) /* it has the code, too */
@@ -424,7 +446,8 @@ static void sleep_and_take(struct lh_listener *listener)
                                           {.fd = listener->wake_fd, .events = POLLIN}};
     nfds_t count = 2;
     for (uint32_t i = 0; i < listener->client_count; i++)
-        if (!listener->clients[i]->handshake.stream) /* whose frames wake the thread otherwise */
+        /* Frames of streams wake the thread otherwise; behind READY they are not this thread's. */
+        if (!listener->clients[i]->handshake.stream && !listener->clients[i]->handshake.promised)
             fds[count++] = (struct pollfd){.fd = listener->clients[i]->handshake.fd, .events = POLLIN};
     lh_time span = next_step(listener, tcp_now());
     if (brings_streams(listener))
@@ -601,7 +624,8 @@ void lh_listener_close(struct lh_listener *listener)
 static bool has_work(const struct lh_listener *listener)
 {
     for (uint32_t i = 0; i < listener->client_count; i++)
-        if (listener->clients[i]->handshake.state == RENDEZVOUS_PATH)
+        if (listener->clients[i]->handshake.state == RENDEZVOUS_PATH ||
+            listener->clients[i]->handshake.promised)
             return true;
     return false;
 }

@@ -9,7 +9,8 @@
  *                OPEN_EARLY_MAX of them may have one before their blob is here, which saves a round trip.
  *                their emulated links hold HANDSHAKE_LINK_HELD_MAX together, which each alone is bounded by
  *   one          gets READY, and is handed over, for each lh_accept(): others that are as far wait, and get
- *                BUSY
+ *                BUSY. It gets READY before a ping has come back if no other has answered one; if none comes
+ *                back within PROMISE_NS, another one that has is handed over.
  *
  * A client is a TCP connection or, where the listener has an engine, a stream of one that a client before
  * it has left open (control_connection.h): all of that holds for either.
@@ -68,6 +69,7 @@ static bool has_loopback_only(const struct lh_attr *attr)
 #define CLIENTS_MAX            32u
 #define OPEN_MAX               16u
 #define OPEN_EARLY_MAX         (OPEN_MAX / 2)
+#define PROMISE_NS             (LH_NS_PER_S / 2) /* ten pings */
 #define LISTEN_TEXT_MAX        256u
 #define LISTEN_CPUS_MAX        64u
 #define NO_DESCRIPTOR_PAUSE_NS 10000000L            /* 10 ms */
@@ -162,13 +164,26 @@ static uint32_t clients_open(const struct lh_listener *listener, bool early)
     return count;
 }
 
-/* Those who have READY, each for a call of lh_accept(), and are not handed over yet. */
-static uint32_t clients_promised(const struct lh_listener *listener)
+/* Those who have READY, each for a call of lh_accept(), and are not handed over yet; since: opened then or
+ * later. */
+static uint32_t clients_promised(const struct lh_listener *listener, lh_time since)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < listener->client_count; i++)
-        count += listener->clients[i]->handshake.promised;
+        count +=
+            listener->clients[i]->handshake.promised && listener->clients[i]->handshake.opened_ns >= since;
     return count;
+}
+
+/* Whether a client has answered a ping, and waits for its READY. */
+static bool has_proven_client(const struct lh_listener *listener)
+{
+    for (uint32_t i = 0; i < listener->client_count; i++) {
+        const struct rendezvous *handshake = &listener->clients[i]->handshake;
+        if (handshake->state == RENDEZVOUS_PENDING && handshake->path && !handshake->promised)
+            return true;
+    }
+    return false;
 }
 
 /* What the emulated links of further clients may hold. */
@@ -218,9 +233,19 @@ static void report(struct lh_listener *listener, const struct client *client)
     lh_fail(LH_EHANDSHAKE, "%s", text);
 }
 
+static void wake(struct lh_listener *listener)
+{
+    uint64_t one = 1;
+    /* A full counter means that it is being woken already. */
+    while (write(listener->wake_fd, &one, sizeof one) < 0 && errno == EINTR)
+        continue;
+}
+
 /* With the reason in lh_last_error(). */
 static void refuse_client(struct lh_listener *listener, uint32_t index)
 {
+    if (listener->clients[index]->handshake.promised)
+        wake(listener); /* another one may get its place */
     report(listener, listener->clients[index]);
     rendezvous_drop(&listener->clients[index]->handshake);
     forget_client(listener, index);
@@ -363,9 +388,10 @@ static int send_busy(struct client *client, lh_time now)
     return rendezvous_send_busy(&client->handshake);
 }
 
-static struct rendezvous_permit permit_of(const struct lh_listener *listener)
+static struct rendezvous_permit permit_of(const struct lh_listener *listener, lh_time now)
 {
-    uint32_t promised = clients_promised(listener), taken = listener->ready_count + promised;
+    uint32_t promised = clients_promised(listener, 0), taken = listener->ready_count + promised;
+    uint32_t recent = clients_promised(listener, now - lh_min(now, PROMISE_NS));
     bool is_over = listener->used || (listener->once && promised > 0);
     bool opens =
         listener->wanting > listener->ready_count && clients_open(listener, false) < OPEN_MAX && !is_over;
@@ -373,7 +399,9 @@ static struct rendezvous_permit permit_of(const struct lh_listener *listener)
         .open = opens,
         .open_early = opens && clients_open(listener, true) < OPEN_EARLY_MAX,
         .link_room = link_room(listener),
-        .finish = listener->accepting > taken && taken < CLIENTS_MAX && !is_over,
+        .finish = listener->accepting > listener->ready_count + recent && taken < CLIENTS_MAX && !is_over,
+        .promise =
+            listener->accepting > taken && taken < CLIENTS_MAX && !is_over && !has_proven_client(listener),
     };
 }
 
@@ -382,7 +410,7 @@ static int step_client(struct lh_listener *listener, struct client *client, lh_t
 {
     struct rendezvous *handshake = &client->handshake;
     enum rendezvous_state before = handshake->state;
-    int done = rendezvous_step(handshake, permit_of(listener), now);
+    int done = rendezvous_step(handshake, permit_of(listener, now), now);
     if (done < 0)
         return done;
     if (listener->used && handshake->state != RENDEZVOUS_PROPOSAL) /* it has the code, too */
@@ -484,14 +512,6 @@ static void *listener_main(void *argument)
     pthread_cond_broadcast(&listener->changed);
     pthread_mutex_unlock(&listener->lock);
     return NULL;
-}
-
-static void wake(struct lh_listener *listener)
-{
-    uint64_t one = 1;
-    /* A full counter means that it is being woken already. */
-    while (write(listener->wake_fd, &one, sizeof one) < 0 && errno == EINTR)
-        continue;
 }
 
 static int open_acceptor(struct lh_listener *listener)

@@ -468,7 +468,6 @@ static int on_ready(struct rendezvous *r, const struct handshake_header *header)
     char name[TCP_NAME_MAX] = "", own[TCP_NAME_MAX], seen[TCP_NAME_MAX];
     const char *body = (const char *)r->frame + HANDSHAKE_HEADER_BYTES;
     r->ready = true;
-    r->arrived |= connection_peer_has_sent(r->connection); /* before the next frame is read */
     tcp_local_name(r->fd, name, sizeof name);
     host_of(name, own);
     snprintf(seen, sizeof seen, "%.*s", (int)header->body_bytes, body);
@@ -540,7 +539,8 @@ static bool all_received(const struct rendezvous *r)
 {
     if (r->accepting)
         return r->promised;
-    return r->ready && (r->version >= HANDSHAKE_VERSION_EARLY ? r->arrived : r->path);
+    /* Where no packet comes at all, the peer's reason is to come. */
+    return r->ready && (r->version >= HANDSHAKE_VERSION_EARLY ? r->arrived || !r->late : r->path);
 }
 
 static int take_frames(struct rendezvous *r, lh_time now)
@@ -586,11 +586,11 @@ static int poll_path(struct rendezvous *r, lh_time now)
     bool is_closed = error == -LH_ECLOSED; /* by packets, which carry no reason; the stream does, or ends */
     if (error && !is_closed)
         return error;
-    bool is_late = now >= r->path_until_ns;
-    if (r->accepting && !r->path && is_late)
+    r->late = now >= r->path_until_ns;
+    if (r->accepting && !r->path && r->late)
         return no_path(r);
     /* It stood: packets have passed in both directions, or this side is bound to it. */
-    r->path |= all_received(r) && (is_closed || is_late);
+    r->path |= all_received(r) && (is_closed || r->late);
     return 0;
 }
 
@@ -641,9 +641,10 @@ static bool is_ready(const struct rendezvous *r)
     return (is_early ? r->arrived : r->path) && (r->ready || (is_early && r->accepting));
 }
 
-static int finish(struct rendezvous *r, bool permitted)
+static int finish(struct rendezvous *r, struct rendezvous_permit permit)
 {
     char peer[TCP_NAME_MAX];
+    bool permitted = r->path ? permit.finish : permit.promise;
     int error = r->accepting && !r->promised && permitted ? promise(r) : 0;
     if (error || !r->path || (r->accepting && !r->promised))
         return error;
@@ -664,7 +665,7 @@ static int step_open(struct rendezvous *r, struct rendezvous_permit permit, lh_t
     if (error || !is_ready(r))
         return error;
     r->state = RENDEZVOUS_PENDING;
-    return finish(r, permit.finish);
+    return finish(r, permit);
 }
 
 /* From HANDSHAKE_VERSION_EARLY on a side may be done before the other one's ping has got its answer, which

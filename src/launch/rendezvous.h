@@ -59,6 +59,7 @@ struct rendezvous {
     uint32_t busy;           /* BUSY frames that came */
     bool more;               /* MORE came */
     bool ready;              /* the peer's READY came */
+    bool late;               /* path_until_ns is over */
     bool arrived;            /* a packet of the peer came */
     bool path;               /* a ping came back */
     bool promised;           /* accepting side: READY has left, so this client is handed over */
@@ -80,8 +81,8 @@ struct rendezvous_permit {
     bool open;          /* from RENDEZVOUS_QUEUED on: opens an endpoint, which costs memory */
     bool open_early;    /* the same in RENDEZVOUS_BLOB */
     uint64_t link_room; /* with these, most that its emulated link may hold */
-    bool finish; /* from RENDEZVOUS_PENDING on: READY leaves, and the connection is handed over as soon
-                         * as a ping has come back */
+    /* From RENDEZVOUS_PENDING on: READY leaves, where a ping has come back, and before that. */
+    bool finish, promise;
 };
 
 /* Takes the socket, which goes with rendezvous_done() or rendezvous_drop(); attr and key stay the caller's,

@@ -28,7 +28,7 @@
 #define PATIENCE_NS (60 * LH_NS_PER_S)
 
 static const struct rendezvous_permit all = {
-    .open = true, .open_early = true, .link_room = UINT64_MAX, .finish = true};
+    .open = true, .open_early = true, .link_room = UINT64_MAX, .finish = true, .promise = true};
 static const struct rendezvous_permit none = {.open = false};
 
 static struct lh_attr attr;
@@ -445,6 +445,8 @@ static void a_promise_without_an_answer(void **state)
         assert_true(tcp_now() < until);
         assert_int_equal(rendezvous_step(&r, none, r.opened_ns), 0);
     }
+    const struct rendezvous_permit proven = {.finish = true};
+    assert_int_equal(rendezvous_step(&r, proven, r.opened_ns), 0);
     assert_false(r.promised);
     assert_int_equal(rendezvous_step(&r, all, r.opened_ns), 0);
     assert_true(r.promised);

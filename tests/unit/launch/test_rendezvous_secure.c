@@ -34,7 +34,7 @@
 #define STRANGERS   40 /* more than a listener has places */
 
 static const struct rendezvous_permit all = {
-    .open = true, .open_early = true, .link_room = UINT64_MAX, .finish = true};
+    .open = true, .open_early = true, .link_room = UINT64_MAX, .finish = true, .promise = true};
 
 static char folder[] = "/tmp/longhaul-secure-XXXXXX";
 static char files[2][64];

@@ -3,12 +3,13 @@
 # second run with nothing changed.
 #
 # usage: [BUILD=build] [LONGHAUL=COMMAND] trees.py [--quick] [--launches N] [--rate GBPS] [--loss LIST]
-#            [--only TOOL] [--folder DIR] [--json FILE] [PART ...]
+#            [--only TOOL] [--key] [--folder DIR] [--json FILE] [PART ...]
 #   PART: small, 10,000 files of 10 kB; tree, 20,000 files of 0 to 40 kB in 500 folders, with links; file, one
-#   of 256 MiB. All by default.
+#   of 256 MiB; short, one of 1 MiB. All by default.
 #   --rate GBPS    of the path (2)
 #   --loss LIST    shares of lost packets, with commas (0,1e-3)
 #   --only TOOL    longhaul, rsync or tar alone
+#   --key          longhaul with a key file; else with --insecure
 #   --folder DIR   where the files are (/dev/shm)
 #   --json FILE    appends a line a result, as bench/run does
 # Needs rsync, sshd, nc (.ci/install-deps bench).
@@ -40,7 +41,8 @@ OUTPUT = option("--json", None)
 WHAT = "in"
 RATE_GBPS = float(option("--rate", "2"))
 LOSSES = option("--loss", "0,1e-3").split(",")
-PARTS = [part for part in ("small", "tree", "file") if part in sys.argv] or ["small", "tree", "file"]
+ALL_PARTS = ["small", "tree", "file", "short"]
+PARTS = [part for part in ALL_PARTS if part in sys.argv] or ALL_PARTS
 
 
 def make_small(folder, source):
@@ -53,6 +55,11 @@ def make_file(folder, source):
     with open(f"{folder}/file", "wb") as file:
         for _ in range(64):
             file.write(source.randbytes(4 << 20))
+
+
+def make_short(folder, source):
+    with open(f"{folder}/file", "wb") as file:
+        file.write(source.randbytes(1 << 20))
 
 
 def make_tree(folder, source):
@@ -74,8 +81,13 @@ TUNE = "sysctl -qw net.ipv4.tcp_congestion_control=bbr net.ipv4.tcp_rmem='4096 1
 
 
 def longhaul(work):
-    return f"{LONGHAUL} send --insecure {work}/{WHAT} {THERE} >{work}/send.log 2>&1", \
-           f"umask 0; exec {LONGHAUL} recv --insecure --output {work}/out --dotfiles >{work}/recv.log 2>&1"
+    security = "--insecure"
+    if "--key" in sys.argv:
+        security = f"--key-file {work}/key"
+        if not os.path.exists(f"{work}/key"):
+            subprocess.run([LONGHAUL, "key", "new", f"{work}/key"], check=True, stdout=subprocess.DEVNULL)
+    return f"{LONGHAUL} send {security} {work}/{WHAT} {THERE} >{work}/send.log 2>&1", \
+           f"umask 0; exec {LONGHAUL} recv {security} --output {work}/out --dotfiles >{work}/recv.log 2>&1"
 
 
 def rsync_ssh(work):
@@ -150,8 +162,8 @@ def measure(part, work, loss, ideal):
                 continue
             second.append(launch(name, work, loss))
         middle = statistics.median(first)
-        again = f"{statistics.median(second):7.2f}" if second else "      -"
-        print(f"  {part:6s} {loss:>5s}  {name:16s} {middle:7.2f} ({min(first):.2f} … {max(first):.2f})"
+        again = f"{statistics.median(second):8.3f}" if second else "       -"
+        print(f"  {part:6s} {loss:>5s}  {name:16s} {middle:8.3f} ({min(first):.3f} … {max(first):.3f})"
               f"   × ideal {middle / ideal:5.2f}   unchanged {again}{'' if right else '   NOT THE SAME'}",
               flush=True)
         report(f"trees {part} loss {loss} {name}", middle, "ideal", ideal)
@@ -166,8 +178,9 @@ def main():
         for part in PARTS:
             shutil.rmtree(f"{work}/in", ignore_errors=True)
             os.mkdir(f"{work}/in")
-            WHAT = "in/file" if part == "file" else "in"
-            {"small": make_small, "tree": make_tree, "file": make_file}[part](f"{work}/in", random.Random(1))
+            WHAT = "in/file" if part in ("file", "short") else "in"
+            {"small": make_small, "tree": make_tree, "file": make_file, "short": make_short}[part](
+                f"{work}/in", random.Random(1))
             size = sum(os.lstat(os.path.join(place, name)).st_size
                        for place, _, names in os.walk(f"{work}/in")
                        for name in names if name not in ("link", "hard"))

@@ -59,6 +59,7 @@ int handshake_header_decode(const uint8_t *bytes, struct handshake_header *heade
                                    HANDSHAKE_MORE,
                                    HANDSHAKE_COOKIE,
                                    HANDSHAKE_COOKIE,
+                                   HANDSHAKE_COOKIE,
                                    HANDSHAKE_COOKIE}; /* by version */
     uint32_t body_bytes = lh_get_be32(bytes + 8);
     uint16_t stream = lh_get_be16(bytes + 6);

@@ -7,7 +7,8 @@
  *             slot bytes 8 | link text, the rest
  *   BLOB      a QP info blob (qp_info.h)
  *   READY     packets arrive; the accepting side's: the host that the control connection comes from, as text,
- *             so that the other side knows of NAT. Empty: an older side, or not known
+ *             so that the other side knows of NAT. Empty: an older side, or not known. From version 7 on the
+ *             connecting side has none
  *   REFUSE    a reason for people; after READY: that data packets do not pass
  *   FIN       the last message of the connection (transfer.h), or empty
  *   BUSY      empty: the accepting side serves another, and lets this one wait. From version 2 on
@@ -27,6 +28,11 @@
  * before it sends its own, and for the other's READY. FIN or REFUSE ends the connection, and so does the
  * end of the TCP connection.
  *
+ * From version 7 on this takes two round trips: the accepting side may send its BLOB behind its PROPOSAL, and
+ * sends READY, to which it is bound, as soon as a packet of the other side has arrived. With TLS the
+ * connecting side's PROPOSAL is in its ClientHello (tls_channel.h): its version 1 | the body. A listener that
+ * does not answer this one gets the PROPOSAL as a frame.
+ *
  * Streams, from version 3 on: all of that has stream 0 (older frames: zero). Where the accepting side
  * sent MORE, in stream 0 ahead of its READY, the connecting side may then open others by a PROPOSAL with
  * the lowest number that is free: further connections, with the same order of frames. A number is free
@@ -43,12 +49,13 @@
 
 #define HANDSHAKE_MAGIC           0x4C485231u /* "LHR1" */
 #define HANDSHAKE_VERSION_MIN     1u
-#define HANDSHAKE_VERSION         6u
+#define HANDSHAKE_VERSION         7u
 #define HANDSHAKE_VERSION_BUSY    2u
 #define HANDSHAKE_VERSION_STREAMS 3u
 #define HANDSHAKE_VERSION_COOKIE  4u
 #define HANDSHAKE_VERSION_STEPS   5u
 #define HANDSHAKE_VERSION_ENCRYPT 6u
+#define HANDSHAKE_VERSION_EARLY   7u
 #define HANDSHAKE_HEADER_BYTES    12u
 #define HANDSHAKE_TYPE_AT         5u /* in the header */
 #define HANDSHAKE_BODY_MAX        2048u

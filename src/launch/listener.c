@@ -5,9 +5,12 @@
  *   CLIENTS_MAX  clients are served. A full listener refuses one that admission.h names, else the newcomer;
  *                each costs a descriptor and 4 KiB
  *   OPEN_MAX     of them have an endpoint, with the memory and the threads of a connection. It is opened for
- *                those that made a proposal and sent a blob, and only during a call of lh_accept()
+ *                those that made a proposal and sent a blob, and only during a call of lh_accept();
+ *                OPEN_EARLY_MAX of them may have one before their blob is here, which saves a round trip.
  *                their emulated links hold HANDSHAKE_LINK_HELD_MAX together, which each alone is bounded by
- *   one          is handed over for each lh_accept(): others that are as far wait, and get BUSY
+ *   one          gets READY, and is handed over, for each lh_accept(): others that are as far wait, and get
+ *                BUSY. It gets READY before a ping has come back if no other has answered one; if none comes
+ *                back within PROMISE_NS, another one that has is handed over.
  *
  * A client is a TCP connection or, where the listener has an engine, a stream of one that a client before
  * it has left open (control_connection.h): all of that holds for either.
@@ -65,6 +68,8 @@ static bool has_loopback_only(const struct lh_attr *attr)
 
 #define CLIENTS_MAX            32u
 #define OPEN_MAX               16u
+#define OPEN_EARLY_MAX         (OPEN_MAX / 2)
+#define PROMISE_NS             (LH_NS_PER_S / 2) /* ten pings */
 #define LISTEN_TEXT_MAX        256u
 #define LISTEN_CPUS_MAX        64u
 #define NO_DESCRIPTOR_PAUSE_NS 10000000L            /* 10 ms */
@@ -148,12 +153,37 @@ static int keep_attr(struct lh_listener *listener)
 
 /* ---- clients ----------------------------------------------------------------------------------------- */
 
-static uint32_t clients_open(const struct lh_listener *listener)
+/* early: those without a blob alone. */
+static uint32_t clients_open(const struct lh_listener *listener, bool early)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < listener->client_count; i++) {
+        const struct rendezvous *handshake = &listener->clients[i]->handshake;
+        count += rendezvous_is_open(handshake) && (!early || handshake->state == RENDEZVOUS_BLOB);
+    }
+    return count;
+}
+
+/* Those who have READY, each for a call of lh_accept(), and are not handed over yet; since: opened then or
+ * later. */
+static uint32_t clients_promised(const struct lh_listener *listener, lh_time since)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < listener->client_count; i++)
-        count += listener->clients[i]->handshake.state >= RENDEZVOUS_PATH;
+        count +=
+            listener->clients[i]->handshake.promised && listener->clients[i]->handshake.opened_ns >= since;
     return count;
+}
+
+/* Whether a client has answered a ping, and waits for its READY. */
+static bool has_proven_client(const struct lh_listener *listener)
+{
+    for (uint32_t i = 0; i < listener->client_count; i++) {
+        const struct rendezvous *handshake = &listener->clients[i]->handshake;
+        if (handshake->state == RENDEZVOUS_PENDING && handshake->path && !handshake->promised)
+            return true;
+    }
+    return false;
 }
 
 /* What the emulated links of further clients may hold. */
@@ -161,7 +191,7 @@ static uint64_t link_room(const struct lh_listener *listener)
 {
     uint64_t room = HANDSHAKE_LINK_HELD_MAX;
     for (uint32_t i = 0; i < listener->client_count; i++)
-        if (listener->clients[i]->handshake.state >= RENDEZVOUS_PATH)
+        if (rendezvous_is_open(&listener->clients[i]->handshake))
             room -= rendezvous_link_bytes(&listener->clients[i]->handshake);
     return room;
 }
@@ -182,7 +212,7 @@ static bool is_reported(struct lh_listener *listener, const struct rendezvous *h
     if (!listener->attr.on_notice)
         return false;
     if (!handshake->keys_differ || now < listener->key_notice_at)
-        return handshake->connection && handshake->state != RENDEZVOUS_PENDING;
+        return handshake->state == RENDEZVOUS_PATH || handshake->promised;
     listener->key_notice_at = now + KEY_NOTICE_SPAN_NS;
     return true;
 }
@@ -203,9 +233,19 @@ static void report(struct lh_listener *listener, const struct client *client)
     lh_fail(LH_EHANDSHAKE, "%s", text);
 }
 
+static void wake(struct lh_listener *listener)
+{
+    uint64_t one = 1;
+    /* A full counter means that it is being woken already. */
+    while (write(listener->wake_fd, &one, sizeof one) < 0 && errno == EINTR)
+        continue;
+}
+
 /* With the reason in lh_last_error(). */
 static void refuse_client(struct lh_listener *listener, uint32_t index)
 {
+    if (listener->clients[index]->handshake.promised)
+        wake(listener); /* another one may get its place */
     report(listener, listener->clients[index]);
     rendezvous_drop(&listener->clients[index]->handshake);
     forget_client(listener, index);
@@ -342,10 +382,27 @@ static void set_timers(struct client *client, lh_time now)
 
 static int send_busy(struct client *client, lh_time now)
 {
-    if (client->busy_at > now)
+    if (client->busy_at > now || client->handshake.promised)
         return 0;
     client->busy_at = now + BUSY_SPAN_NS;
     return rendezvous_send_busy(&client->handshake);
+}
+
+static struct rendezvous_permit permit_of(const struct lh_listener *listener, lh_time now)
+{
+    uint32_t promised = clients_promised(listener, 0), taken = listener->ready_count + promised;
+    uint32_t recent = clients_promised(listener, now - lh_min(now, PROMISE_NS));
+    bool is_over = listener->used || (listener->once && promised > 0);
+    bool opens =
+        listener->wanting > listener->ready_count && clients_open(listener, false) < OPEN_MAX && !is_over;
+    return (struct rendezvous_permit){
+        .open = opens,
+        .open_early = opens && clients_open(listener, true) < OPEN_EARLY_MAX,
+        .link_room = link_room(listener),
+        .finish = listener->accepting > listener->ready_count + recent && taken < CLIENTS_MAX && !is_over,
+        .promise =
+            listener->accepting > taken && taken < CLIENTS_MAX && !is_over && !has_proven_client(listener),
+    };
 }
 
 /* 1: handed over; 0: goes on; or the error with which it is refused. */
@@ -353,14 +410,7 @@ static int step_client(struct lh_listener *listener, struct client *client, lh_t
 {
     struct rendezvous *handshake = &client->handshake;
     enum rendezvous_state before = handshake->state;
-    const struct rendezvous_permit permit = {
-        .open = listener->wanting > listener->ready_count && clients_open(listener) < OPEN_MAX &&
-                !listener->used,
-        .link_room = link_room(listener),
-        .finish = listener->accepting > listener->ready_count && listener->ready_count < CLIENTS_MAX &&
-                  !listener->used,
-    };
-    int done = rendezvous_step(handshake, permit, now);
+    int done = rendezvous_step(handshake, permit_of(listener, now), now);
     if (done < 0)
         return done;
     if (listener->used && handshake->state != RENDEZVOUS_PROPOSAL) /* it has the code, too */
@@ -424,7 +474,8 @@ static void sleep_and_take(struct lh_listener *listener)
                                           {.fd = listener->wake_fd, .events = POLLIN}};
     nfds_t count = 2;
     for (uint32_t i = 0; i < listener->client_count; i++)
-        if (!listener->clients[i]->handshake.stream) /* whose frames wake the thread otherwise */
+        /* Frames of streams wake the thread otherwise; behind READY they are not this thread's. */
+        if (!listener->clients[i]->handshake.stream && !listener->clients[i]->handshake.promised)
             fds[count++] = (struct pollfd){.fd = listener->clients[i]->handshake.fd, .events = POLLIN};
     lh_time span = next_step(listener, tcp_now());
     if (brings_streams(listener))
@@ -461,14 +512,6 @@ static void *listener_main(void *argument)
     pthread_cond_broadcast(&listener->changed);
     pthread_mutex_unlock(&listener->lock);
     return NULL;
-}
-
-static void wake(struct lh_listener *listener)
-{
-    uint64_t one = 1;
-    /* A full counter means that it is being woken already. */
-    while (write(listener->wake_fd, &one, sizeof one) < 0 && errno == EINTR)
-        continue;
 }
 
 static int open_acceptor(struct lh_listener *listener)
@@ -601,7 +644,8 @@ void lh_listener_close(struct lh_listener *listener)
 static bool has_work(const struct lh_listener *listener)
 {
     for (uint32_t i = 0; i < listener->client_count; i++)
-        if (listener->clients[i]->handshake.state == RENDEZVOUS_PATH)
+        if (listener->clients[i]->handshake.state == RENDEZVOUS_PATH ||
+            listener->clients[i]->handshake.promised)
             return true;
     return false;
 }

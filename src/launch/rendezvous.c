@@ -28,7 +28,7 @@
 /* Interval of polls for the first round trip over the fabric, at first; and as a part of the time since the
  * opening. A stuck client then costs next to nothing. */
 #define PATH_POLL_NS       (200 * LH_NS_PER_US)
-#define PATH_POLL_FRACTION 8u
+#define PATH_POLL_FRACTION 32u
 #define PATH_POLL_MAX_NS   (10 * LH_NS_PER_MS)
 /* How long nothing may pass over UDP, besides PATH_ROUND_TRIPS: a dozen pings, of which one has to come back.
  * The same over a TCP connection that there was before. */
@@ -191,25 +191,47 @@ static int make_proposal(int fd, const struct lh_attr *attr, uint8_t version, en
     return 0;
 }
 
-static int propose(struct rendezvous *r)
+/* Body holds HANDSHAKE_BODY_MAX. */
+static int write_proposal(struct rendezvous *r, uint8_t *body, uint32_t *bytes)
 {
-    uint8_t body[HANDSHAKE_BODY_MAX];
     int error = make_proposal(r->fd, r->attr, r->version, r->encryption, &r->mine);
     if (error)
         return error;
     struct handshake_proposal sent = r->mine;
     if (r->version < HANDSHAKE_VERSION_ENCRYPT)
         sent.encryption = HANDSHAKE_ENCRYPTION_NONE;
-    return send_frame(r, HANDSHAKE_PROPOSAL, body, handshake_proposal_encode(&sent, body));
+    *bytes = handshake_proposal_encode(&sent, body);
+    return 0;
+}
+
+static int propose(struct rendezvous *r)
+{
+    uint8_t body[HANDSHAKE_BODY_MAX];
+    uint32_t bytes;
+    int error = write_proposal(r, body, &bytes);
+    return error ? error : send_frame(r, HANDSHAKE_PROPOSAL, body, bytes);
 }
 
 /* ---- TLS --------------------------------------------------------------------------------------------- */
+
+/* Connecting side: its proposal is in the first message of TLS. */
+static int secure_greeting(struct rendezvous *r, struct tls_context *tls)
+{
+    uint8_t greeting[1 + HANDSHAKE_BODY_MAX] = {r->version};
+    uint32_t bytes;
+    static_assert(1 + HANDSHAKE_PROPOSAL_MIN + HANDSHAKE_LINK_TEXT_MAX <= CHANNEL_GREETING_MAX,
+                  "any proposal");
+    int error = write_proposal(r, greeting + 1, &bytes);
+    return error ? error : channel_secure_greeting(&r->channel, tls, greeting, 1 + bytes);
+}
 
 /* Connecting side: its first frames. */
 static int greet(struct rendezvous *r)
 {
     int error = 0;
     r->greeted = true;
+    if (channel_greeting_taken(&r->channel))
+        return 0;
     if (r->earlier_cookie && r->version >= HANDSHAKE_VERSION_COOKIE)
         error = send_frame(r, HANDSHAKE_COOKIE, r->earlier_cookie, ADMISSION_COOKIE_BYTES);
     if (!error)
@@ -282,7 +304,7 @@ static int open_agreed(struct rendezvous *r)
     return lh_open(&own, &r->connection);
 }
 
-/* Connecting side: the blob stays, for encrypt(). Made again it may be another. */
+/* The blob stays, for encrypt(). Made again it may be another. */
 static int send_own_blob(struct rendezvous *r)
 {
     size_t bytes = sizeof r->blob;
@@ -332,25 +354,37 @@ static void enter_path(struct rendezvous *r, lh_time now)
     r->state = RENDEZVOUS_PATH;
 }
 
-/* Accepting side: opens an endpoint for a queued client. */
-static int open_for_client(struct rendezvous *r, lh_time now)
+/* Accepting side: the endpoint is open, and its blob has left. */
+static int attach_client(struct rendezvous *r, const uint8_t *blob, uint32_t bytes, lh_time now)
 {
-    uint8_t address[16], own[HANDSHAKE_BODY_MAX];
-    size_t own_bytes = sizeof own;
-    int error = open_agreed(r);
-    if (!error)
-        error = lh_blob(r->connection, own, &own_bytes);
-    if (!error)
-        error = encrypt(r, own, own_bytes, r->blob, r->blob_bytes);
+    uint8_t address[16];
+    int error = encrypt(r, r->blob, r->blob_bytes, blob, bytes);
     if (!error) {
         connection_peer_seen_at(r->connection, tcp_peer_address(r->fd, address), address);
-        error = lh_attach(r->connection, r->blob, r->blob_bytes);
+        error = lh_attach(r->connection, blob, bytes);
     }
-    if (!error)
-        error = send_frame(r, HANDSHAKE_BLOB, own, (uint32_t)own_bytes);
     if (!error)
         enter_path(r, now);
     return error;
+}
+
+/* Accepting side: opens an endpoint for a client. */
+static int open_for_client(struct rendezvous *r, lh_time now)
+{
+    uint8_t blob[LH_BLOB_MAX];
+    uint32_t bytes = r->blob_bytes;
+    memcpy(blob, r->blob, bytes); /* this side's own takes its place */
+    int error = open_agreed(r);
+    if (!error)
+        error = send_own_blob(r);
+    return error || r->state == RENDEZVOUS_BLOB ? error : attach_client(r, blob, bytes, now);
+}
+
+static bool may_open(const struct rendezvous *r, struct rendezvous_permit permit)
+{
+    bool is_early = r->state == RENDEZVOUS_BLOB && r->version >= HANDSHAKE_VERSION_EARLY;
+    bool is_permitted = r->state == RENDEZVOUS_QUEUED ? permit.open : is_early && permit.open_early;
+    return r->accepting && !r->connection && is_permitted && rendezvous_link_bytes(r) <= permit.link_room;
 }
 
 /* ---- frames of the peer ------------------------------------------------------------------------------ */
@@ -365,14 +399,14 @@ static int check_encryption(struct rendezvous *r, const struct handshake_proposa
     return error;
 }
 
-static int on_proposal(struct rendezvous *r, const struct handshake_header *header)
+static int on_proposal(struct rendezvous *r, uint8_t version, const uint8_t *body, uint32_t bytes)
 {
     struct handshake_proposal theirs;
-    int error = handshake_proposal_decode(r->frame + HANDSHAKE_HEADER_BYTES, header->body_bytes, &theirs);
+    int error = handshake_proposal_decode(body, bytes, &theirs);
     if (error)
         return error;
     if (!r->stream)
-        r->version = header->version < r->version ? header->version : r->version;
+        r->version = version < r->version ? version : r->version;
     r->state = RENDEZVOUS_BLOB;
     if (r->accepting) {
         error = propose(r);
@@ -387,7 +421,24 @@ static int on_proposal(struct rendezvous *r, const struct handshake_header *head
         return error;
     r->agreed = handshake_agree(&r->mine, &theirs);
     error = open_agreed(r);
-    return error ? error : send_own_blob(r);
+    if (!error)
+        error = send_own_blob(r);
+    return error == -LH_EPEER ? 0 : error; /* the peer has closed, and its reason may be here */
+}
+
+/* Accepting side: the client's proposal in its first message of TLS. Until TLS is done it may be a repetition
+ * of another client's. */
+static int take_greeting(struct rendezvous *r)
+{
+    size_t bytes;
+    const uint8_t *greeting =
+        r->accepting && r->state == RENDEZVOUS_PROPOSAL ? channel_greeting(&r->channel, &bytes) : NULL;
+    if (!greeting)
+        return 0;
+    if (greeting[0] < HANDSHAKE_VERSION_EARLY)
+        return lh_fail(LH_EHANDSHAKE, "invalid handshake version %u in TLS of the remote side",
+                       greeting[0]);
+    return on_proposal(r, greeting[0], greeting + 1, (uint32_t)bytes - 1);
 }
 
 static int on_blob(struct rendezvous *r, const struct handshake_header *header, lh_time now)
@@ -403,6 +454,8 @@ static int on_blob(struct rendezvous *r, const struct handshake_header *header, 
     }
     if (header->body_bytes > sizeof r->blob)
         return lh_fail(LH_EHANDSHAKE, "malformed connection blob (%u bytes)", header->body_bytes);
+    if (r->connection)
+        return attach_client(r, body, header->body_bytes, now);
     memcpy(r->blob, body, header->body_bytes);
     r->blob_bytes = header->body_bytes;
     r->state = RENDEZVOUS_QUEUED;
@@ -461,10 +514,11 @@ static int on_frame(struct rendezvous *r, const struct handshake_header *header,
     if (header->type == HANDSHAKE_REFUSE)
         return refused(r, header);
     if (header->type == HANDSHAKE_PROPOSAL && r->state == RENDEZVOUS_PROPOSAL)
-        return on_proposal(r, header);
+        return on_proposal(r, header->version, r->frame + HANDSHAKE_HEADER_BYTES, header->body_bytes);
     if (header->type == HANDSHAKE_BLOB && r->state == RENDEZVOUS_BLOB)
         return on_blob(r, header, now);
-    if (header->type == HANDSHAKE_READY && r->state == RENDEZVOUS_PATH && !r->ready)
+    bool has_ready = !r->accepting || r->version < HANDSHAKE_VERSION_EARLY;
+    if (header->type == HANDSHAKE_READY && r->state == RENDEZVOUS_PATH && has_ready && !r->ready)
         return on_ready(r, header);
     if (header->type == HANDSHAKE_BUSY && !r->accepting && r->state > RENDEZVOUS_PROPOSAL) {
         r->busy++;
@@ -483,7 +537,10 @@ static int on_frame(struct rendezvous *r, const struct handshake_header *header,
 /* Behind the accepting side's READY the stream is the control connection. */
 static bool all_received(const struct rendezvous *r)
 {
-    return !r->accepting && r->ready && r->path;
+    if (r->accepting)
+        return r->promised;
+    /* Where no packet comes at all, the peer's reason is to come. */
+    return r->ready && (r->version >= HANDSHAKE_VERSION_EARLY ? r->arrived || !r->late : r->path);
 }
 
 static int take_frames(struct rendezvous *r, lh_time now)
@@ -521,14 +578,20 @@ static int poll_path(struct rendezvous *r, lh_time now)
 {
     struct lh_path_view path;
     int error = lh_connection_path(r->connection, &path);
-    if (!error)
-        error = lh_connection_error(r->connection);
-    if (error == -LH_ECLOSED)
-        return 0; /* by packets, which carry no reason; the stream does, or ends */
     if (error)
         return error;
     r->path = path.rtt_ns > 0;
-    return r->accepting && !r->path && now >= r->path_until_ns ? no_path(r) : 0;
+    r->arrived |= connection_peer_has_sent(r->connection);
+    error = lh_connection_error(r->connection);
+    bool is_closed = error == -LH_ECLOSED; /* by packets, which carry no reason; the stream does, or ends */
+    if (error && !is_closed)
+        return error;
+    r->late = now >= r->path_until_ns;
+    if (r->accepting && !r->path && r->late)
+        return no_path(r);
+    /* It stood: packets have passed in both directions, or this side is bound to it. */
+    r->path |= all_received(r) && (is_closed || r->late);
+    return 0;
 }
 
 /* Accepting side: whether the peer may open streams. */
@@ -561,14 +624,31 @@ static int hand_over(struct rendezvous *r, const char *peer)
     return 1;
 }
 
-static int finish(struct rendezvous *r)
+/* Accepting side. */
+static int promise(struct rendezvous *r)
+{
+    int error = opens_more(r) ? send_frame(r, HANDSHAKE_MORE, NULL, 0) : 0;
+    if (!error)
+        error = send_ready(r);
+    r->promised = !error;
+    return error;
+}
+
+/* Whether nothing is missing but the accepting side's READY, or a ping that comes back. */
+static bool is_ready(const struct rendezvous *r)
+{
+    bool is_early = r->version >= HANDSHAKE_VERSION_EARLY;
+    return (is_early ? r->arrived : r->path) && (r->ready || (is_early && r->accepting));
+}
+
+static int finish(struct rendezvous *r, struct rendezvous_permit permit)
 {
     char peer[TCP_NAME_MAX];
-    int error = tcp_peer_name(r->fd, peer, sizeof peer);
-    if (!error && opens_more(r))
-        error = send_frame(r, HANDSHAKE_MORE, NULL, 0);
-    if (!error && r->accepting)
-        error = send_ready(r);
+    bool permitted = r->path ? permit.finish : permit.promise;
+    int error = r->accepting && !r->promised && permitted ? promise(r) : 0;
+    if (error || !r->path || (r->accepting && !r->promised))
+        return error;
+    error = tcp_peer_name(r->fd, peer, sizeof peer);
     return error ? error : hand_over(r, peer);
 }
 
@@ -580,12 +660,20 @@ static int step_open(struct rendezvous *r, struct rendezvous_permit permit, lh_t
     if (r->attr->workers == LH_NO_WORKERS)
         lh_progress(r->connection, &next);
     int error = poll_path(r, now);
-    if (!error && !r->accepting && r->path && !had_path)
+    if (!error && !r->accepting && r->path && !had_path && r->version < HANDSHAKE_VERSION_EARLY)
         error = send_ready(r);
-    if (error || !r->path || !r->ready)
+    if (error || !is_ready(r))
         return error;
     r->state = RENDEZVOUS_PENDING;
-    return !r->accepting || permit.finish ? finish(r) : 0;
+    return finish(r, permit);
+}
+
+/* From HANDSHAKE_VERSION_EARLY on a side may be done before the other one's ping has got its answer, which
+ * comes from a worker: without any, both wait for each other. */
+static uint8_t usable_version(const struct lh_attr *attr, uint8_t version)
+{
+    bool has_workers = attr->workers != LH_NO_WORKERS;
+    return has_workers ? version : (uint8_t)lh_min(version, HANDSHAKE_VERSION_EARLY - 1);
 }
 
 /* ---- the machine ------------------------------------------------------------------------------------- */
@@ -596,7 +684,7 @@ void rendezvous_accept(struct rendezvous *r, int fd, const struct lh_attr *attr,
     *r = (struct rendezvous){.fd = fd,
                              .channel = {.fd = fd},
                              .accepting = true,
-                             .version = HANDSHAKE_VERSION,
+                             .version = usable_version(attr, HANDSHAKE_VERSION),
                              .encryption = LH_ENCRYPTION_OFF,
                              .attr = attr,
                              .key = key,
@@ -635,13 +723,15 @@ int rendezvous_connect(struct rendezvous *r, int fd, const struct lh_attr *attr,
 {
     *r = (struct rendezvous){.fd = fd,
                              .channel = {.fd = fd},
-                             .version = version,
+                             .version = usable_version(attr, version),
                              .encryption = tls_context_encryption(tls),
                              .attr = attr,
                              .earlier_cookie = cookie,
                              .where = attr->engine ? where : NULL};
-    int error = channel_secure(&r->channel, tls, false);
-    return error || tls ? error : greet(r);
+    if (!tls)
+        return greet(r);
+    return r->version >= HANDSHAKE_VERSION_EARLY ? secure_greeting(r, tls)
+                                                 : channel_secure(&r->channel, tls, false);
 }
 
 int rendezvous_connect_stream(struct rendezvous *r, struct control_stream *stream,
@@ -652,9 +742,14 @@ int rendezvous_connect_stream(struct rendezvous *r, struct control_stream *strea
     return propose(r);
 }
 
+bool rendezvous_is_open(const struct rendezvous *r)
+{
+    return r->accepting && r->connection;
+}
+
 uint64_t rendezvous_link_bytes(const struct rendezvous *r)
 {
-    assert(r->state >= RENDEZVOUS_QUEUED);
+    assert(r->state >= RENDEZVOUS_BLOB);
     return handshake_link_bytes(link_to_emulate(r));
 }
 
@@ -682,13 +777,14 @@ int rendezvous_step(struct rendezvous *r, struct rendezvous_permit permit, lh_ti
     assert(r->state != RENDEZVOUS_DONE);
     int error = brings_frames(r) ? lh_engine_progress(r->attr->engine, NULL) : 0;
     int secured = error ? error : secure(r);
-    if (secured <= 0)
+    if (secured < 0)
         return secured;
-    error = take_frames(r, now);
-    if (!error)
+    error = take_greeting(r);
+    if (!error && secured)
+        error = take_frames(r, now);
+    if (!error && secured)
         error = check_answer(r, now);
-    if (!error && r->state == RENDEZVOUS_QUEUED && permit.open &&
-        rendezvous_link_bytes(r) <= permit.link_room)
+    if (!error && may_open(r, permit))
         error = open_for_client(r, now);
     if (error)
         return error;
@@ -697,7 +793,7 @@ int rendezvous_step(struct rendezvous *r, struct rendezvous_permit permit, lh_ti
 
 lh_time rendezvous_next_ns(const struct rendezvous *r, lh_time now)
 {
-    if (channel_has_unread(&r->channel))
+    if (!r->promised && channel_has_unread(&r->channel))
         return now;
     if (r->state < RENDEZVOUS_PATH && !brings_frames(r))
         return waits_for_an_answer(r) ? r->answer_until_ns : LH_TIME_NEVER;
@@ -712,7 +808,7 @@ lh_time rendezvous_next_ns(const struct rendezvous *r, lh_time now)
 
 int rendezvous_send_busy(struct rendezvous *r)
 {
-    assert(r->accepting && r->state > RENDEZVOUS_PROPOSAL);
+    assert(r->accepting && r->state > RENDEZVOUS_PROPOSAL && !r->promised);
     return r->version < HANDSHAKE_VERSION_BUSY ? 0 : send_frame(r, HANDSHAKE_BUSY, NULL, 0);
 }
 

@@ -26,10 +26,11 @@
 
 enum rendezvous_state {
     RENDEZVOUS_PROPOSAL, /* the peer's proposal is to come */
-    RENDEZVOUS_BLOB,     /* its blob */
+    RENDEZVOUS_BLOB,     /* its blob; accepting side: an endpoint may be open already */
     RENDEZVOUS_QUEUED,   /* accepting side: the client's blob is here; no endpoint is open for it yet */
-    RENDEZVOUS_PATH,     /* open; waits for a ping to come back, and for the peer's READY */
-    RENDEZVOUS_PENDING,  /* accepting side: all but this side's READY is done */
+    RENDEZVOUS_PATH,     /* open; waits for packets, and for the peer's READY */
+    RENDEZVOUS_PENDING, /* packets have passed in both directions, as far as is known; waits for the permit to
+                          * send READY, and for a ping to come back */
     RENDEZVOUS_DONE,
 };
 
@@ -58,7 +59,10 @@ struct rendezvous {
     uint32_t busy;           /* BUSY frames that came */
     bool more;               /* MORE came */
     bool ready;              /* the peer's READY came */
+    bool late;               /* path_until_ns is over */
+    bool arrived;            /* a packet of the peer came */
     bool path;               /* a ping came back */
+    bool promised;           /* accepting side: READY has left, so this client is handed over */
     lh_time opened_ns;       /* RENDEZVOUS_PATH began then; before, a stream was opened */
     lh_time path_until_ns;   /* accepting side: without a ping until then UDP does not pass */
     lh_time answer_until_ns; /* connecting side, with a stream: without a proposal until then its TCP
@@ -67,7 +71,7 @@ struct rendezvous {
     struct handshake_proposal mine, agreed;
     struct lh_connection *connection; /* or NULL */
     uint32_t blob_bytes;
-    uint8_t blob[LH_BLOB_MAX]; /* the peer's; connecting side: its own */
+    uint8_t blob[LH_BLOB_MAX]; /* the peer's, in RENDEZVOUS_QUEUED; else this side's own */
     uint32_t have;             /* bytes of the frame that is being read */
     uint8_t frame[HANDSHAKE_HEADER_BYTES + HANDSHAKE_BODY_MAX];
 };
@@ -75,8 +79,10 @@ struct rendezvous {
 /* What the accepting side lets a client do in this step. */
 struct rendezvous_permit {
     bool open;          /* from RENDEZVOUS_QUEUED on: opens an endpoint, which costs memory */
-    uint64_t link_room; /* with that, most that its emulated link may hold */
-    bool finish;        /* from RENDEZVOUS_PENDING on: the connection is handed over at once */
+    bool open_early;    /* the same in RENDEZVOUS_BLOB */
+    uint64_t link_room; /* with these, most that its emulated link may hold */
+    /* From RENDEZVOUS_PENDING on: READY leaves, where a ping has come back, and before that. */
+    bool finish, promise;
 };
 
 /* Takes the socket, which goes with rendezvous_done() or rendezvous_drop(); attr and key stay the caller's,
@@ -98,15 +104,17 @@ int rendezvous_connect(struct rendezvous *r, int fd, const struct lh_attr *attr,
 /* The same with a stream. In RENDEZVOUS_PROPOSAL a step gives -LH_EPEER when the stream is of no use. */
 int rendezvous_connect_stream(struct rendezvous *r, struct control_stream *stream,
                               const struct lh_attr *attr, enum lh_encryption encryption, lh_time now);
-/* From RENDEZVOUS_QUEUED on: what the emulated link of its connection may hold, opened or not. */
+/* Accepting side: whether an endpoint is open for this client. */
+bool rendezvous_is_open(const struct rendezvous *r);
+/* From RENDEZVOUS_BLOB on: what the emulated link of its connection may hold, opened or not. */
 uint64_t rendezvous_link_bytes(const struct rendezvous *r);
 /* Goes on as far as can be without waiting. 1: the connection stands, and is the caller's
  * (rendezvous_done); 0: more is to come; or why it failed, to be dropped then. */
 int rendezvous_step(struct rendezvous *r, struct rendezvous_permit permit, lh_time now);
 /* When to step again at the latest, though nothing was read; LH_TIME_NEVER: no need. */
 lh_time rendezvous_next_ns(const struct rendezvous *r, lh_time now);
-/* Accepting side: sends BUSY to a waiting client. -LH_EPEER: it does not read. Version 1 has no BUSY.
- */
+/* Accepting side: sends BUSY to a waiting client that has no READY. -LH_EPEER: it does not read. Version 1
+ * has no BUSY. */
 int rendezvous_send_busy(struct rendezvous *r);
 /* Accepting side: sends a client whose proposal came the cookie with which it may return, if it knows of
  * cookies. It is dropped next. */

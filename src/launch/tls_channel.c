@@ -50,10 +50,13 @@ struct tls {
     bool proven;  /* accepting side: the first message of the client was right */
     bool done;    /* the handshake is over */
     bool failed;
-    bool clear_text;      /* the first byte is not of TLS */
-    bool unknown;         /* accepting side: the client named another key */
-    bool named;           /* accepting side: it named a key at all */
-    bool ended;           /* the peer has closed the TCP connection */
+    bool clear_text;     /* the first byte is not of TLS */
+    bool unknown;        /* accepting side: the client named another key */
+    bool named;          /* accepting side: it named a key at all */
+    bool ended;          /* the peer has closed the TCP connection */
+    bool greeting_taken; /* connecting side: the peer knows it */
+    size_t greeting_bytes;
+    uint8_t *greeting;    /* connecting side: until the handshake is over; accepting side: the peer's */
     int error;            /* errno of a read */
     int send_error;       /* of a write: nothing is sent any more */
     uint32_t came;        /* bytes, in the handshake */
@@ -202,6 +205,40 @@ static int find_key(SSL *session, const unsigned char *id, size_t id_bytes, SSL_
     return *found != NULL;
 }
 
+/* False: no memory. */
+static bool keep_greeting(struct tls *tls, const void *greeting, size_t bytes)
+{
+    free(tls->greeting);
+    tls->greeting = malloc(bytes);
+    tls->greeting_bytes = tls->greeting ? bytes : 0;
+    if (tls->greeting)
+        memcpy(tls->greeting, greeting, bytes);
+    return tls->greeting;
+}
+
+/* 1: the extension is sent: the greeting; or that this side has it, which OpenSSL asks for only then. */
+static int add_greeting(SSL *session, unsigned type, unsigned context, const unsigned char **out,
+                        size_t *bytes, X509 *certificate, size_t index, int *alert, void *argument)
+{
+    const struct tls *tls = SSL_get_app_data(session);
+    (void)type, (void)context, (void)certificate, (void)index, (void)alert, (void)argument;
+    *out = tls->accepting ? NULL : tls->greeting;
+    *bytes = tls->accepting ? 0 : tls->greeting_bytes;
+    return tls->accepting || tls->greeting;
+}
+
+static int parse_greeting(SSL *session, unsigned type, unsigned context, const unsigned char *in,
+                          size_t bytes, X509 *certificate, size_t index, int *alert, void *argument)
+{
+    struct tls *tls = SSL_get_app_data(session);
+    (void)type, (void)context, (void)certificate, (void)index, (void)argument;
+    *alert = SSL_AD_ILLEGAL_PARAMETER;
+    if (tls->accepting)
+        return bytes > 0 && bytes <= CHANNEL_GREETING_MAX && keep_greeting(tls, in, bytes);
+    tls->greeting_taken = true;
+    return bytes == 0;
+}
+
 static bool set_up(SSL_CTX *settings)
 {
     SSL_CTX_set_options(settings, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
@@ -214,6 +251,9 @@ static bool set_up(SSL_CTX *settings)
     return SSL_CTX_set_min_proto_version(settings, TLS1_3_VERSION) &&
            SSL_CTX_set_max_proto_version(settings, TLS1_3_VERSION) &&
            SSL_CTX_set_ciphersuites(settings, "TLS_AES_256_GCM_SHA384") &&
+           SSL_CTX_add_custom_ext(settings, CHANNEL_GREETING_EXTENSION,
+                                  SSL_EXT_CLIENT_HELLO | SSL_EXT_TLS1_3_ENCRYPTED_EXTENSIONS, add_greeting,
+                                  NULL, NULL, parse_greeting, NULL) &&
            SSL_CTX_set1_groups_list(settings, "X25519") && SSL_CTX_set_num_tickets(settings, 0) &&
            SSL_CTX_set_max_early_data(settings, 0) && SSL_CTX_set_recv_max_early_data(settings, 0);
 }
@@ -444,10 +484,9 @@ static int check_done(struct tls *tls)
     return 1;
 }
 
-int channel_secure(struct channel *channel, struct tls_context *context, bool accepting)
+static int begin_tls(struct channel *channel, struct tls_context *context, bool accepting,
+                     const void *greeting, size_t bytes)
 {
-    if (!context)
-        return 0;
     struct tls *tls = calloc(1, sizeof *tls);
     if (!tls)
         return lh_fail(LH_ENOMEM, "no memory for TLS");
@@ -458,8 +497,35 @@ int channel_secure(struct channel *channel, struct tls_context *context, bool ac
     channel->tls = tls;
     if (accepting)
         return 0;
+    if (bytes > 0 && !keep_greeting(tls, greeting, bytes))
+        return lh_fail(LH_ENOMEM, "no memory for TLS");
     int error = begin_session(tls);
     return error ? error : wait_or_explain(tls, SSL_do_handshake(tls->session));
+}
+
+int channel_secure(struct channel *channel, struct tls_context *context, bool accepting)
+{
+    return context ? begin_tls(channel, context, accepting, NULL, 0) : 0;
+}
+
+int channel_secure_greeting(struct channel *channel, struct tls_context *context, const void *greeting,
+                            size_t bytes)
+{
+    assert(bytes <= CHANNEL_GREETING_MAX);
+    return context ? begin_tls(channel, context, false, greeting, bytes) : 0;
+}
+
+bool channel_greeting_taken(const struct channel *channel)
+{
+    return channel->tls && channel->tls->done && channel->tls->greeting_taken;
+}
+
+const uint8_t *channel_greeting(const struct channel *channel, size_t *bytes)
+{
+    if (!channel_is_proven(channel) || !channel->tls->accepting)
+        return NULL;
+    *bytes = channel->tls->greeting_bytes;
+    return channel->tls->greeting;
 }
 
 int channel_handshake(struct channel *channel)
@@ -674,6 +740,7 @@ static void free_tls(struct tls *tls)
     }
     SSL_free(tls->session);
     free(tls->unsent);
+    free(tls->greeting);
     OPENSSL_cleanse(tls, sizeof *tls);
     free(tls);
 }

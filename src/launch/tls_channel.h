@@ -4,8 +4,8 @@
  * channel_send_all(), and no call raises SIGPIPE.
  *
  * TLS has one of each: X25519 with the key (psk_dhe_ke), TLS_AES_256_GCM_SHA384; no certificates, no tickets,
- * no early data. Its key is made of the key file's (key_file.h). Both sides have the same: who has it may be
- * either (RFC 9257, section 4.2).
+ * no early data, which whoever records it could repeat. Its key is made of the key file's (key_file.h). Both
+ * sides have the same: who has it may be either (RFC 9257, section 4.2).
  *
  * A client that has not proved the key costs a buffer of CHANNEL_FIRST_MAX bytes, until its first record is
  * whole; then, for the time of one call, OpenSSL's memory (60 KiB), which stays if the key was right.
@@ -23,6 +23,11 @@
 #include <longhaul/connection.h>
 
 #define CHANNEL_FIRST_MAX 1024u
+/* What the connecting side may put in its first message (CHANNEL_GREETING_EXTENSION, for private use as of
+ * RFC 8446, section 11): parameters, as ALPN has them, in clear text, which only who has the key can make or
+ * change; but they can be repeated. The accepting side confirms by an empty extension that it knows them. */
+#define CHANNEL_GREETING_MAX       512u
+#define CHANNEL_GREETING_EXTENSION 0xFF4Cu
 /* What to do about keys that differ, of a connection. */
 #define CHANNEL_REMEDY "use the same key file or code on both sides"
 /* Of the connecting side, for a peer that answers in clear text. */
@@ -57,6 +62,13 @@ struct channel {
 /* From now on with TLS; context NULL: no effect. The connecting side sends its first record. -LH_ENOMEM,
  * -LH_EPEER. */
 int channel_secure(struct channel *channel, struct tls_context *context, bool accepting);
+/* The same, of the connecting side, with a greeting: at most CHANNEL_GREETING_MAX bytes. */
+int channel_secure_greeting(struct channel *channel, struct tls_context *context, const void *greeting,
+                            size_t bytes);
+/* Connecting side, after the handshake: whether the peer knows greetings, and so has it. */
+bool channel_greeting_taken(const struct channel *channel);
+/* Accepting side: the greeting of a client that channel_is_proven(); NULL: none. */
+const uint8_t *channel_greeting(const struct channel *channel, size_t *bytes);
 /* 1: the handshake of TLS is over (at once in clear text); 0: more is to come; -LH_EPEER: the peer has gone;
  * -LH_EHANDSHAKE: it has no key, or another. In lh_last_error(): why, and the remedy. */
 int channel_handshake(struct channel *channel);

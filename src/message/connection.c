@@ -264,6 +264,12 @@ void connection_peer_seen_at(struct lh_connection *c, uint8_t family, const uint
     memcpy(c->seen_address, address, sizeof c->seen_address);
 }
 
+bool connection_peer_has_sent(struct lh_connection *c)
+{
+    struct lh_stats stats;
+    return lh_sdr_stats(c->qp, &stats) == 0 && stats.rx_control > 0;
+}
+
 int connection_encrypt(struct lh_connection *c, const uint8_t secret[SDR_SECRET_BYTES], bool connecting)
 {
     int error = sdr_secret_derive(secret, "lh sub", c->sub_secret);

@@ -125,6 +125,8 @@ int connection_check(const struct lh_connection *c);
 /* Before lh_attach(): the host that the peer's control connection comes from, which is proven to be the
  * peer's. Where its blob names another, there may be NAT on the path: its packets may come from here. */
 void connection_peer_seen_at(struct lh_connection *c, uint8_t family, const uint8_t address[16]);
+/* Whether a control message of the peer has arrived; its address need not be proven. */
+bool connection_peer_has_sent(struct lh_connection *c);
 /* Opens the sub-connection of an attached connection, which serves its one-sided operations: with the same
  * attributes, on the same engine. Takes no lock. */
 int connection_open_sub(struct lh_connection *parent, struct lh_connection **sub);

@@ -27,7 +27,8 @@
 /* Far beyond what any of these takes. */
 #define PATIENCE_NS (60 * LH_NS_PER_S)
 
-static const struct rendezvous_permit all = {.open = true, .link_room = UINT64_MAX, .finish = true};
+static const struct rendezvous_permit all = {
+    .open = true, .open_early = true, .link_room = UINT64_MAX, .finish = true, .promise = true};
 static const struct rendezvous_permit none = {.open = false};
 
 static struct lh_attr attr;
@@ -162,6 +163,32 @@ static void both_are_done(void **state)
     begin(&two, NULL);
     assert_int_equal(rendezvous_standing(&two.server), ADMISSION_NEW);
     finish(&two);
+}
+
+/* Steps one side alone until it has come that far. */
+#define RUN_UNTIL(side, far)                                                                               \
+    for (lh_time until = tcp_deadline(PATIENCE_NS); !(far);) {                                             \
+        assert_true(tcp_now() < until);                                                                    \
+        assert_true(rendezvous_step(side, all, tcp_now()) >= 0);                                           \
+    }
+
+/* Behind the handshake of TCP each side sends two flights, TLS's among them. What waits for a further one,
+ * which takes a round trip on a path, would stay where it is: the other side does not step. */
+static void two_round_trips(void **state)
+{
+    (void)state;
+    struct two two;
+    attr.workers = 1;
+    begin(&two, NULL);
+    RUN_UNTIL(&two.server, two.server.connection); /* PROPOSAL, BLOB */
+    assert_int_equal(two.server.state, RENDEZVOUS_BLOB);
+    RUN_UNTIL(&two.client, two.client.state == RENDEZVOUS_PATH); /* BLOB, a ping */
+    RUN_UNTIL(&two.server, two.server.promised);                 /* READY */
+    RUN_UNTIL(&two.client, two.client.state == RENDEZVOUS_DONE);
+    RUN_UNTIL(&two.server, two.server.state == RENDEZVOUS_DONE);
+    lh_close(rendezvous_done(&two.client));
+    lh_close(rendezvous_done(&two.server));
+    attr.workers = LH_NO_WORKERS;
 }
 
 /* The accepting side goes as far as it is permitted, and no further. */
@@ -350,22 +377,31 @@ static void no_busy_in_version_1(void **state)
     }
 }
 
-/* No ping comes back from the endpoint of this blob. */
-static void no_packet_passes(void **state)
+/* An endpoint that makes no progress by itself; bytes: of blob, which holds LH_BLOB_MAX. */
+static struct lh_connection *open_deaf(uint8_t *blob, size_t *bytes)
 {
-    (void)state;
-    struct rendezvous r;
     struct lh_attr own = attr;
     struct lh_connection *deaf;
-    uint8_t blob[LH_BLOB_MAX];
-    size_t bytes = sizeof blob;
+    own.workers = LH_NO_WORKERS;
     own.device = "udp:127.0.0.1";
     own.mtu_bytes = 1024; /* as propose_in() */
     own.chunk_bytes = 1024;
     own.channels = 1;
     own.generations = 1;
+    *bytes = LH_BLOB_MAX;
     assert_int_equal(lh_open(&own, &deaf), 0);
-    assert_int_equal(lh_blob(deaf, blob, &bytes), 0);
+    assert_int_equal(lh_blob(deaf, blob, bytes), 0);
+    return deaf;
+}
+
+/* No ping comes back from the endpoint of this blob. */
+static void no_packet_passes(void **state)
+{
+    (void)state;
+    struct rendezvous r;
+    uint8_t blob[LH_BLOB_MAX];
+    size_t bytes;
+    struct lh_connection *deaf = open_deaf(blob, &bytes);
     int fd = accept_one(&r);
     propose_in(fd, HANDSHAKE_VERSION);
     format_in(fd, HANDSHAKE_VERSION, HANDSHAKE_BLOB, blob, bytes);
@@ -379,6 +415,52 @@ static void no_packet_passes(void **state)
     lh_close(deaf);
 }
 
+/* A client that sends a ping, gets READY for it, and answers no ping: its place is for the next one, as if
+ * nothing had passed. What it sends behind READY is not of the handshake. */
+static void a_promise_without_an_answer(void **state)
+{
+    (void)state;
+    struct rendezvous r;
+    uint8_t blob[LH_BLOB_MAX];
+    char theirs[HANDSHAKE_BODY_MAX + 1];
+    size_t bytes;
+    lh_time next;
+    struct lh_connection *deaf = open_deaf(blob, &bytes);
+    attr.workers = 1;
+    int fd = accept_one(&r);
+    propose_in(fd, HANDSHAKE_VERSION);
+    assert_int_equal(step(&r, none, 0), 0);
+    assert_false(rendezvous_is_open(&r));
+    assert_int_equal(rendezvous_step(&r, all, 0), 0);
+    assert_true(rendezvous_is_open(&r));
+    assert_int_equal(rendezvous_standing(&r), ADMISSION_GREETED);
+    expect_heard(fd, HANDSHAKE_PROPOSAL, NULL);
+    const struct handshake_header header = hear(fd, theirs);
+    assert_int_equal(header.type, HANDSHAKE_BLOB);
+    assert_int_equal(lh_attach(deaf, theirs, header.body_bytes), 0);
+    assert_int_equal(lh_progress(deaf, &next), 0); /* a ping; later ones find nothing that answers them */
+    format_in(fd, HANDSHAKE_VERSION, HANDSHAKE_BLOB, blob, bytes);
+    assert_int_equal(step(&r, none, 1000 * LH_NS_PER_S), 0);
+    for (lh_time until = tcp_deadline(PATIENCE_NS); r.state != RENDEZVOUS_PENDING;) {
+        assert_true(tcp_now() < until);
+        assert_int_equal(rendezvous_step(&r, none, r.opened_ns), 0);
+    }
+    const struct rendezvous_permit proven = {.finish = true};
+    assert_int_equal(rendezvous_step(&r, proven, r.opened_ns), 0);
+    assert_false(r.promised);
+    assert_int_equal(rendezvous_step(&r, all, r.opened_ns), 0);
+    assert_true(r.promised);
+    expect_heard(fd, HANDSHAKE_READY, "127.0.0.1");
+    say(fd, HANDSHAKE_FIN, "");
+    assert_int_equal(step(&r, all, r.path_until_ns - 1), 0);
+    assert_int_equal(rendezvous_next_ns(&r, r.path_until_ns - 1), r.path_until_ns - 1 + 10 * LH_NS_PER_MS);
+    expect_error(rendezvous_step(&r, all, r.path_until_ns), -LH_ETIMEDOUT, "UDP packets do not pass");
+    drop(&r);
+    close(fd);
+    lh_close(deaf);
+    attr.workers = LH_NO_WORKERS;
+}
+
 /* From 200 us up to 10 ms, or as often as at first where this side makes the progress. */
 static void polls_of_the_path(void **state)
 {
@@ -387,7 +469,7 @@ static void polls_of_the_path(void **state)
     struct rendezvous r = {.state = RENDEZVOUS_PATH, .opened_ns = 0, .attr = &threaded};
     threaded.workers = 1;
     assert_int_equal(rendezvous_next_ns(&r, 0), 200 * LH_NS_PER_US);
-    assert_int_equal(rendezvous_next_ns(&r, 16 * LH_NS_PER_MS), 18 * LH_NS_PER_MS);
+    assert_int_equal(rendezvous_next_ns(&r, 64 * LH_NS_PER_MS), 66 * LH_NS_PER_MS);
     assert_int_equal(rendezvous_next_ns(&r, LH_NS_PER_S), LH_NS_PER_S + 10 * LH_NS_PER_MS);
     r.attr = &attr;
     assert_int_equal(rendezvous_next_ns(&r, LH_NS_PER_S), LH_NS_PER_S + 200 * LH_NS_PER_US);
@@ -677,6 +759,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(both_are_done, set_up),
+        cmocka_unit_test_setup(two_round_trips, set_up),
         cmocka_unit_test_setup(as_far_as_is_permitted, set_up),
         cmocka_unit_test_setup(a_link_needs_room, set_up),
         cmocka_unit_test_setup(what_is_no_handshake, set_up),
@@ -685,6 +768,7 @@ int main(void)
         cmocka_unit_test_setup(a_frame_in_parts, set_up),
         cmocka_unit_test_setup(no_busy_in_version_1, set_up),
         cmocka_unit_test_setup(no_packet_passes, set_up),
+        cmocka_unit_test_setup(a_promise_without_an_answer, set_up),
         cmocka_unit_test_setup(polls_of_the_path, set_up),
         cmocka_unit_test_setup(a_client_returns, set_up),
         cmocka_unit_test_setup(cookies_that_are_none, set_up),

@@ -33,7 +33,8 @@
 #define SHORT_NS    (100 * LH_NS_PER_MS)
 #define STRANGERS   40 /* more than a listener has places */
 
-static const struct rendezvous_permit all = {.open = true, .link_room = UINT64_MAX, .finish = true};
+static const struct rendezvous_permit all = {
+    .open = true, .open_early = true, .link_room = UINT64_MAX, .finish = true, .promise = true};
 
 static char folder[] = "/tmp/longhaul-secure-XXXXXX";
 static char files[2][64];
@@ -138,6 +139,32 @@ static void test_both_are_done(void **state)
     }
     lh_close(rendezvous_done(&two.client));
     lh_close(rendezvous_done(&two.server));
+}
+
+/* Steps one side alone until it has come that far. */
+#define RUN_UNTIL(side, far)                                                                               \
+    for (lh_time until = tcp_deadline(PATIENCE_NS); !(far);) {                                             \
+        assert_true(tcp_now() < until);                                                                    \
+        assert_true(rendezvous_step(side, all, tcp_now()) >= 0);                                           \
+    }
+
+/* Behind the handshake of TCP each side sends two flights, TLS's among them. What waits for a further one,
+ * which takes a round trip on a path, would stay where it is: the other side does not step. */
+static void test_two_round_trips(void **state)
+{
+    (void)state;
+    struct two two;
+    attr.workers = 1;
+    begin(&two, NULL);
+    RUN_UNTIL(&two.server, two.server.connection); /* PROPOSAL, BLOB */
+    assert_int_equal(two.server.state, RENDEZVOUS_BLOB);
+    RUN_UNTIL(&two.client, two.client.state == RENDEZVOUS_PATH); /* BLOB, a ping */
+    RUN_UNTIL(&two.server, two.server.promised);                 /* READY */
+    RUN_UNTIL(&two.client, two.client.state == RENDEZVOUS_DONE);
+    RUN_UNTIL(&two.server, two.server.state == RENDEZVOUS_DONE);
+    lh_close(rendezvous_done(&two.client));
+    lh_close(rendezvous_done(&two.server));
+    attr.workers = LH_NO_WORKERS;
 }
 
 /* A client keeps its place against strangers as soon as it has proved the key. */
@@ -823,6 +850,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_both_are_done),
+        cmocka_unit_test(test_two_round_trips),
         cmocka_unit_test(test_standing),
         cmocka_unit_test(test_full_listener),
         cmocka_unit_test(test_return_with_cookie),

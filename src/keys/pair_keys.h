@@ -48,9 +48,9 @@ int pair_keys_derive(const struct pair_keys *keys, uint32_t rank, const void *bl
 /* ---- two sides --------------------------------------------------------------------------------------- */
 
 /*
- * The key of one of two sides that give each other blobs, and have no ranks: they are a group of two, in which
- * the side with the smaller public key is rank 0; card and blob of each are its blob. A blob ends with the
- * name of the key, and the public key.
+ * The key of one of two sides that give each other blobs, and have no ranks: they are a group of two, in
+ * which the side with the smaller public key is rank 0; card and blob of each are its blob. A blob ends with
+ * the name of the key, and the public key.
  */
 struct blob_key;
 #define BLOB_KEY_BYTES (KEY_NAME_BYTES + PAIR_PUBLIC_BYTES)

@@ -15,6 +15,7 @@ import torch.distributed as dist
 from torch._C._distributed_c10d import PrefixStore
 
 from longhaul._native import Canceled, LonghaulError, check, failure, ffi, lib, nanoseconds, sliced, text
+from longhaul._security import Key
 from longhaul._torch_hierarchical import SiteReducer
 from longhaul._torch_messages import Messages
 from longhaul._torch_tensors import (
@@ -46,9 +47,11 @@ from longhaul._torch_works import (
     callers,
     enter,
     finish_work,
+    forget_key,
     groups,
     leave,
     own_device,
+    shared_key,
 )
 from longhaul.group import Group
 
@@ -61,13 +64,16 @@ class Options:
 
     site: name of this rank's site. attr, attr_across: settings of connections, and of those to other sites,
     as of longhaul.Group. settings: fields of struct lh_group_attr: {"peer_timeout": 5.0, "block_bytes": 1 <<
-    20}.
+    20}. key: as of longhaul.Group; None: LONGHAUL_SECRET, LONGHAUL_KEY_FILE, else random bytes that rank 0
+    hands over by the store. insecure: all in clear text, with ranks on any host.
     """
 
     site: str | None = None
     attr: dict[str, Any] | None = None
     attr_across: dict[str, Any] | None = None
     settings: dict[str, Any] = dataclasses.field(default_factory=dict)
+    key: Key = dataclasses.field(default=None, repr=False)
+    insecure: bool = False
 
 
 @dataclasses.dataclass
@@ -108,6 +114,9 @@ class ProcessGroupLonghaul(_Base):
         self._gone = threading.Event()
         self._sites = self._options.reducer if isinstance(self._options, SiteOptions) else None
         exchange = Exchange(store, rank, size)
+        self._key: Key = self._options.key
+        if self._key is None and not self._options.insecure:
+            self._key = shared_key(store, rank)
         self._endpoint = enter(own_device(exchange, store))
         try:
             settings = {"timeout": min(timeout.total_seconds(), 300.0), **self._options.settings}
@@ -119,8 +128,11 @@ class ProcessGroupLonghaul(_Base):
                 attr=self._options.attr,
                 attr_across=self._options.attr_across,
                 site=self._options.site or os.environ.get("LONGHAUL_SITE"),
+                key=self._key,
+                insecure=self._options.insecure,
                 **settings,
             )
+            forget_key(store, rank)  # all ranks have it
         except BaseException:
             leave(self._endpoint)
             raise
@@ -136,6 +148,11 @@ class ProcessGroupLonghaul(_Base):
 
     def getBackendName(self) -> str:
         return "longhaul"
+
+    @property
+    def encryption(self) -> str:
+        """What is encrypted of all that ranks send each other: "full" or "off"."""
+        return self._group.encryption
 
     # The base keeps names in backends, of which there are none. C++ calls get… and set…, Python the others.
 
@@ -672,6 +689,7 @@ class ProcessGroupLonghaul(_Base):
             settings = {k: v for k, v in self._options.settings.items() if k.startswith("peer_timeout")}
             settings.update({"mtu_bytes": lib.lh_group_mtu(self._group._handle) or None})
             settings.update(self._options.attr or {})
+            settings.update({"key": self._key, "insecure": self._options.insecure})
             self._mail = Messages(self._group, self._store, self._endpoint, settings, self._token)
         return self._mail
 

@@ -151,7 +151,8 @@ _FLIP = torch.iinfo(torch.int64).min
 
 def premultiplied(tensor: torch.Tensor, reduce_op: Any) -> torch.Tensor:
     """By the factor of a PREMUL_SUM, which may be a tensor of a wider type."""
-    return (tensor * reduce_op.__getstate__()[1]).to(tensor.dtype)
+    product: torch.Tensor = tensor * reduce_op.__getstate__()[1]
+    return product.to(tensor.dtype)
 
 
 def planned(tensor: torch.Tensor, reduce_op: Any) -> Plan:

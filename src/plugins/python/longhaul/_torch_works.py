@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import atexit
 import collections
+import contextlib
 import datetime
 import hashlib
 import ipaddress
@@ -23,6 +24,7 @@ from torch._C._distributed_c10d import PrefixStore, TCPStore
 from torch.futures import Future
 
 from longhaul._native import check, failure, ffi, lib
+from longhaul._security import key_of_environment, new_key
 from longhaul.connection import Engine
 from longhaul.group import address_towards, device_of
 
@@ -423,6 +425,27 @@ class Exchange:
         found = [bytes(self.store.get(key)) for key in keys]
         self.token = hashlib.sha256(self.token.encode() + b"".join(found)).hexdigest()
         return found
+
+
+_KEY = "longhaul/key"
+
+
+def shared_key(store: Any, rank: int) -> str | bytes:
+    """The key of a group: the environment's, else random bytes that rank 0 hands over by the store.
+
+    All ranks take part, whatever their environments say: where these differ, the group finds it.
+    """
+    if rank == 0:
+        store.set(_KEY, new_key())
+    shared = bytes(store.get(_KEY))
+    return key_of_environment() or shared
+
+
+def forget_key(store: Any, rank: int) -> None:
+    """Removes it from the store, when all ranks have it. Some stores cannot."""
+    if rank == 0:
+        with contextlib.suppress(Exception):
+            store.delete_key(_KEY)
 
 
 def own_store(store: Any, token: str) -> Any:

@@ -25,6 +25,7 @@ def main():
     os.environ["LONGHAUL_SITE"] = f"site{rank % 2}"
     with longhaul.from_mpi4py(world) as group:
         assert (group.rank, group.size) == (rank, size)
+        assert group.encryption == "full", group.encryption
         assert group.sites == [f"site{r % 2}" for r in range(size)], group.sites
         check_sum(group, range(size))
     # The ranks in reverse order, in two communicators; the settings are those of Group().

@@ -668,6 +668,33 @@ def alone(rank, size, port):
     close_all()
 
 
+def secured(rank, size, port):
+    """Encrypted by default, with a key of the store, which is gone when all ranks have it."""
+    enter(rank, size, port)
+    group = dist.group.WORLD
+    assert group.encryption == "full", group.encryption
+    dist.send(torch.ones(1), 1) if rank == 0 else dist.recv(torch.ones(1), 0)
+    assert group._mail._settings["key"] == group._key and len(group._key) == 32
+    dist.barrier()
+    assert not group._store.check([works._KEY])
+    part = dist.new_group()
+    assert part.encryption == "full" and part._key != group._key
+    plain = dist.new_group(pg_options=longhaul.torch.Options(insecure=True))
+    assert plain.encryption == "off"
+    dist.all_reduce(torch.ones(3), group=plain)
+    if rank == 0:
+        os.environ["LONGHAUL_SECRET"] = "sixteen characters or more"
+    try:
+        dist.new_group()
+    except longhaul.LonghaulError as error:
+        assert "another key" in str(error), error
+    else:
+        raise AssertionError("ranks with two keys")
+    os.environ["LONGHAUL_SECRET"] = "sixteen characters or more"
+    assert dist.new_group()._key == b"sixteen characters or more"
+    dist.destroy_process_group()
+
+
 EXITS = """
 import os, sys, time, torch, torch.distributed as dist
 import longhaul.torch
@@ -839,6 +866,9 @@ class Torch(unittest.TestCase):
             dist.init_process_group(
                 "longhaul", store=dist.HashStore(), rank=0, world_size=1, pg_options=object()
             )
+
+    def test_encrypted(self):
+        ranks.run(secured, 2)
 
     def test_one_rank(self):
         ranks.run(alone, 1)

@@ -15,6 +15,7 @@ import torch.distributed as dist
 from torch._C._distributed_c10d import PrefixStore
 
 from longhaul._native import Canceled, LonghaulError, check, failure, ffi, lib, nanoseconds, sliced, text
+from longhaul._pending import ranges_of
 from longhaul._security import Key
 from longhaul._torch_hierarchical import SiteReducer
 from longhaul._torch_messages import Messages
@@ -154,7 +155,8 @@ class ProcessGroupLonghaul(_Base):
         """What is encrypted of all that ranks send each other: "full" or "off"."""
         return self._group.encryption
 
-    # The base keeps names in backends, of which there are none. C++ calls get… and set…, Python the others.
+    # The base keeps names in backends, of which there are none.
+    # C++ calls get… and set…, Python the others.
 
     def getGroupName(self) -> str:
         return self._names["name"]
@@ -266,6 +268,7 @@ class ProcessGroupLonghaul(_Base):
                 raise self._closed
             started, number = self._started, 0
             started.deadline_ns = self._timeout_of(opts)
+            started.reliable = getattr(opts, "reliable", False)
             started.queue = ffi.NULL
             if not waits:
                 number = self._endpoint.expect(lambda entry: self._on_done(work, keep, finish))
@@ -318,6 +321,8 @@ class ProcessGroupLonghaul(_Base):
             handle = self._pending[work]
             result = ffi.new("struct lh_collective_result *")
             lib.lh_collective_wait(handle, lib.LH_TIME_NEVER, result)
+            if result.missing_bytes:
+                work.missing_ranges = ranges_of(lib.lh_collective_ranges, handle)
             lib.lh_collective_free(handle)
             self._pending[work] = None
             work._error = error = _result_error(result) if result.error else None

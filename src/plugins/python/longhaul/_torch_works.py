@@ -15,7 +15,7 @@ import os
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -126,10 +126,11 @@ _states = threading.Lock()  # of works: their futures and their ends
 class Work(dist.Work):
     """An operation: pending until _end(). Its future completes by itself, whether or not anything refers to
     the work. missing_bytes: of an operation that has ended, what a group with the reliability `bounded` did
-    without. group: which started it.
+    without; missing_ranges: (offset, bytes) of these. group: which started it.
     """
 
     missing_bytes = 0
+    missing_ranges: Sequence[tuple[int, int]] = ()
 
     def __init__(self, outputs: list[torch.Tensor], pending: bool, group: Any = None) -> None:
         super().__init__()

@@ -10,7 +10,7 @@ A connection takes the settings of struct lh_attr: device="udp:10.0.0.1", reliab
 rate_bps=10**9, link="rtt=25ms,loss=1e-3". Times are seconds.
 
 Between hosts both sides need a key, with which everything is authenticated and encrypted: key="FILE"
-(`longhaul key new FILE`), or the same random bytes; default: the file of LONGHAUL_KEY_FILE. Or code="lusab-…",
+(`longhaul key new FILE`), or the same random bytes; default: the file of LONGHAUL_KEY_FILE. Or code="…",
 for one connection over TCP. encryption="auth" is for networks that encrypt. Without a key only peers on this
 host are served and connected to, unless both sides say insecure=True: then any host can be the peer, in clear
 text.

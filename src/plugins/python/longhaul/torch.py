@@ -30,6 +30,7 @@ import torch.distributed as dist
 from torch._C._distributed_c10d import PrefixStore
 
 from longhaul._torch_bounded import BoundedHook, BoundedStep, reliability_of
+from longhaul._torch_feedback import Feedback
 from longhaul._torch_group import Options, ProcessGroupLonghaul, SiteOptions
 from longhaul._torch_hierarchical import make_reducer, sites_of
 from longhaul._torch_works import Exchange
@@ -60,6 +61,10 @@ def bounded_hook(
     code: str | None = None,
     ranks: Sequence[int] | None = None,
     options: Options | None = None,
+    *,
+    feedback: bool = False,
+    hadamard: bool = True,
+    stride: int = 0,
 ) -> BoundedHook:
     """Makes a hook of DDP or FSDP2 that averages gradients by a deadline, with what has arrived.
 
@@ -76,15 +81,26 @@ def bounded_hook(
     Gradients are encoded (Hadamard): lost data are spread over a tensor, and a sum that lacks contributions
     is scaled. Where data is missing, ranks may get different averages, and replicas drift apart: average the
     parameters now and then (torch.distributed.algorithms.model_averaging.averagers.PeriodicModelAverager).
-    ValueError: deadline or code is invalid.
+
+    feedback: of DistributedDataParallel: what is missing at some rank is added by all ranks two steps later.
+    So nothing is lost, and replicas stay together, but for the last two steps. Each rank then gets the
+    gradients of all others, ranks - 1 times their bytes, and keeps those of two steps: for few ranks, one a
+    site. Until it comes, missing data counts as 0. hadamard: of feedback: gradients are encoded; stride: of
+    the transform (longhaul.Hadamard), in elements; 0: the default. Without feedback the library encodes, and
+    chooses the stride.
+    ValueError: deadline, code, or options that there are only with feedback.
     """
+    if not feedback and (not hadamard or stride):
+        raise ValueError("hadamard, stride: only with feedback=True (else the library chooses)")
     chosen = options or Options()
     bounded = {"reliability": reliability_of(deadline, code)}
     if chosen.site is None:
         chosen = dataclasses.replace(chosen, attr={**(chosen.attr or {}), **bounded})
     else:
         chosen = dataclasses.replace(chosen, attr_across={**(chosen.attr_across or {}), **bounded})
-    return BoundedHook(dist.new_group(ranks, backend="longhaul", pg_options=chosen))
+    group = dist.new_group(ranks, backend="longhaul", pg_options=chosen)
+    fed = feedback and isinstance(group, ProcessGroupLonghaul)
+    return BoundedHook(group, Feedback(group, hadamard, stride) if fed else None)
 
 
 def hierarchical(

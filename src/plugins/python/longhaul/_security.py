@@ -92,5 +92,5 @@ def key_of_environment() -> str | bytes | None:
     """The launcher's secret, which is a text, or its key file; None: there is neither."""
     secret = os.environ.get("LONGHAUL_SECRET")
     if secret:
-        return secret.encode()
+        return os.fsencode(secret)
     return os.environ.get("LONGHAUL_KEY_FILE") or None

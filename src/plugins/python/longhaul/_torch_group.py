@@ -48,7 +48,6 @@ from longhaul._torch_works import (
     callers,
     enter,
     finish_work,
-    forget_key,
     groups,
     leave,
     own_device,
@@ -115,28 +114,14 @@ class ProcessGroupLonghaul(_Base):
         self._gone = threading.Event()
         self._sites = self._options.reducer if isinstance(self._options, SiteOptions) else None
         exchange = Exchange(store, rank, size)
-        self._key: Key = self._options.key
-        if self._key is None and not self._options.insecure:
-            self._key = shared_key(store, rank)
-        self._endpoint = enter(own_device(exchange, store))
-        try:
-            settings = {"timeout": min(timeout.total_seconds(), 300.0), **self._options.settings}
-            self._group = Group(
-                rank,
-                size,
-                exchange,
-                engine=self._endpoint.engine,
-                attr=self._options.attr,
-                attr_across=self._options.attr_across,
-                site=self._options.site or os.environ.get("LONGHAUL_SITE"),
-                key=self._key,
-                insecure=self._options.insecure,
-                **settings,
-            )
-            forget_key(store, rank)  # all ranks have it
-        except BaseException:
-            leave(self._endpoint)
-            raise
+        self._key: Key
+        with shared_key(store, rank, self._options.key, self._options.insecure) as self._key:
+            self._endpoint = enter(own_device(exchange, store))
+            try:
+                self._group = self._made(exchange, timeout)
+            except BaseException:
+                leave(self._endpoint)
+                raise
         self._token = exchange.token
         self._handle = ffi.new("struct lh_collective **")
         self._result = ffi.new("struct lh_collective_result *")
@@ -144,6 +129,21 @@ class ProcessGroupLonghaul(_Base):
         lib.lh_collective_options_init(self._started)
         self.set_timeout(timeout)
         groups.add(self)
+
+    def _made(self, exchange: Exchange, timeout: datetime.timedelta) -> Group:
+        options = self._options
+        return Group(
+            self._rank,
+            self._size,
+            exchange,
+            engine=self._endpoint.engine,
+            attr=options.attr,
+            attr_across=options.attr_across,
+            site=options.site or os.environ.get("LONGHAUL_SITE"),
+            key=self._key,
+            insecure=options.insecure,
+            **{"timeout": min(timeout.total_seconds(), 300.0), **options.settings},
+        )
 
     # ---- state ---------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ import os
 import threading
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -24,7 +24,7 @@ from torch._C._distributed_c10d import PrefixStore, TCPStore
 from torch.futures import Future
 
 from longhaul._native import check, failure, ffi, lib
-from longhaul._security import key_of_environment, new_key
+from longhaul._security import Key, key_of_environment, new_key
 from longhaul.connection import Engine
 from longhaul.group import address_towards, device_of
 
@@ -431,22 +431,38 @@ class Exchange:
 _KEY = "longhaul/key"
 
 
-def shared_key(store: Any, rank: int) -> str | bytes:
-    """The key of a group: the environment's, else random bytes that rank 0 hands over by the store.
+@contextlib.contextmanager
+def shared_key(store: Any, rank: int, given: Key, insecure: bool) -> Iterator[Key]:
+    """The key of a group, which is created meanwhile: given, the environment's, else random bytes that rank 0
+    hands over by the store.
 
-    All ranks take part, whatever their environments say: where these differ, the group finds it.
+    Rank 0 does so whatever its own settings are, so no rank waits for it: where settings differ, the group
+    finds it. It removes the bytes when all ranks have them; a rank that comes after a failure finds none.
     """
     if rank == 0:
         store.set(_KEY, new_key())
-    shared = bytes(store.get(_KEY))
-    return key_of_environment() or shared
-
-
-def forget_key(store: Any, rank: int) -> None:
-    """Removes it from the store, when all ranks have it. Some stores cannot."""
+    key = None if insecure else given or key_of_environment()
+    if key is None and not insecure:
+        key = bytes(store.get(_KEY))
+        if not key:
+            raise RuntimeError("process group: rank 0 has failed to create it (see its error)")
+    try:
+        yield key
+    except BaseException:
+        if rank == 0:
+            with contextlib.suppress(Exception):
+                store.set(_KEY, b"")
+        raise
     if rank == 0:
+        _forget(store)
+
+
+def _forget(store: Any) -> None:
+    try:
+        store.delete_key(_KEY)
+    except Exception:  # some stores cannot
         with contextlib.suppress(Exception):
-            store.delete_key(_KEY)
+            store.set(_KEY, b"")
 
 
 def own_store(store: Any, token: str) -> Any:

@@ -646,7 +646,7 @@ def from_mpi4py(comm: Any, **settings: Any) -> Group:
         others = [host.decode() for host in hosts if host != hosts[rank]]
         if not settings["device"]:
             settings["device"] = device_of(address_towards(others[0])) if others else "udp:127.0.0.1"
+    shared = comm.bcast(new_key() if rank == 0 else None, 0)  # of all ranks, whatever their settings are
     if settings.get("key") is None and not settings.get("insecure"):
-        shared = comm.bcast(new_key() if rank == 0 else None, 0)
         settings["key"] = key_of_environment() or shared
     return Group(rank, size, exchange, **settings)

@@ -45,6 +45,12 @@ def main():
     else:
         raise AssertionError("a group of an intercommunicator")
     try:
+        longhaul.from_mpi4py(world, insecure=rank == 1)
+    except longhaul.LonghaulError as error:
+        assert "encrypts" in str(error), error
+    else:
+        raise AssertionError("ranks that differ")
+    try:
         longhaul.from_mpi4py(world, nonsense=1)
     except TypeError as error:
         assert "nonsense" in str(error)

@@ -695,6 +695,46 @@ def secured(rank, size, port):
     dist.destroy_process_group()
 
 
+def secured_differently(rank, size, port, first):
+    """Ranks that do not agree hear it at once, whichever rank says what; the store keeps no key."""
+    store = dist.TCPStore("127.0.0.1", port, size, rank == 0, datetime.timedelta(seconds=30))
+    options = longhaul.torch.Options
+    for number, given in enumerate((options(insecure=True), options(key=b"of one rank alone"))):
+        prefix = dist.PrefixStore(str(number), store)
+        chosen = given if (rank == 0) == first else None
+        began = time.monotonic()
+        try:
+            longhaul.torch.ProcessGroupLonghaul(prefix, rank, size, datetime.timedelta(seconds=20), chosen)
+        except longhaul.LonghaulError as error:
+            assert "key" in str(error), error
+        else:
+            raise AssertionError("ranks that differ")
+        assert time.monotonic() - began < 15  # no rank waits for the key of the other
+        store.set(f"ended/{number}/{rank}", b"")
+        store.get(f"ended/{number}/0")
+        assert prefix.get(f"longhaul/1/{works._KEY}") == b""
+        store.set(f"looked/{number}/{rank}", b"")
+        if rank == 0:  # whose store it is
+            store.get(f"looked/{number}/1")
+
+
+def forgets_keys_of_failures():
+    """What a rank finds that comes after the group has failed: not the key, and no long wait."""
+    store = dist.HashStore()
+    for _ in range(2):
+        try:
+            with works.shared_key(store, 0, None, False) as key:
+                assert store.get(works._KEY) == key and len(key) == 32
+                raise InterruptedError
+        except InterruptedError:
+            pass
+        try:
+            with works.shared_key(store, 1, None, False):
+                raise AssertionError("a key")
+        except RuntimeError as error:
+            assert "rank 0 has failed" in str(error)
+
+
 EXITS = """
 import os, sys, time, torch, torch.distributed as dist
 import longhaul.torch
@@ -869,6 +909,9 @@ class Torch(unittest.TestCase):
 
     def test_encrypted(self):
         ranks.run(secured, 2)
+        for first in (False, True):
+            ranks.run(secured_differently, 2, first)
+        forgets_keys_of_failures()
 
     def test_one_rank(self):
         ranks.run(alone, 1)

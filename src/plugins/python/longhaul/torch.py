@@ -120,7 +120,8 @@ def hierarchical(
     Several all-reduces proceed at once. All other collectives are those of a longhaul group over all ranks,
     which knows the sites. intra, inter: backends that reduce the tensor's type. site: name of this rank's
     site; None: LONGHAUL_SITE. options: of the group between the sites, if its backend is "longhaul"; of the
-    other group, its `settings`. timeout: as of new_group(), for each of the three steps.
+    other group, its `settings`; of all groups of longhaul, its `key` and `insecure`. timeout: as of
+    new_group(), for each of the three steps.
 
     A rank that fails ends pending all-reduces at all ranks with an error; later ones are refused. Tensors of
     all-reduces that failed may be written later: make others. abort() ends those of its rank at once, and of
@@ -149,7 +150,9 @@ def hierarchical(
             raise failed
         if wrong:
             raise RuntimeError(wrong[0])
-        whole = SiteOptions(site=name, settings=chosen.settings, reducer=reducer)
+        whole = SiteOptions(
+            site=name, settings=chosen.settings, key=chosen.key, insecure=chosen.insecure, reducer=reducer
+        )
         return dist.new_group(None, timeout, "longhaul", pg_options=whole)
     except BaseException:
         if reducer is not None:

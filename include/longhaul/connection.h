@@ -68,6 +68,8 @@ struct lh_security {
     /* In place of the file: a text of lh_key_code(), for one connection. A listener refuses all clients after
      * the first that has it. */
     const char *code;
+    /* In place of the file: a text of at least 16 characters, which should be random. */
+    const char *secret;
 };
 
 /* Zero means the default. Call lh_attr_init() first: it sets the defaults that are not zero. */
@@ -126,8 +128,9 @@ struct lh_attr {
     /* With a deadline (reliability "bounded:deadline=…"), missing bytes of a message are set to 0 before its
      * receive is done. If false, the buffer keeps its former contents there. */
     bool zero_missing;
-    /* A key that both sides, or all ranks of a group, must have; lh_open refuses it. Read during the call.
-     * NULL: none, all is in clear text, for any host (lh_group_create_env: the launcher's). */
+    /* A key that both sides, or all ranks of a group, must have. Read during the call. lh_open has no
+     * rendezvous: it takes LH_ENCRYPTION_FULL and _OFF, and no code. NULL: none, all is in clear text, for
+     * any host (lh_group_create_env: the launcher's). */
     const struct lh_security *security;
 };
 
@@ -152,13 +155,16 @@ LH_API int lh_reliability_check(const char *text);
 
 /* ---- connecting: blobs exchanged by the caller ------------------------------------------------------- */
 
-/* Opens an endpoint that is not connected yet. -LH_EINVAL, -LH_EDEVICE, -LH_EADDR, -LH_ENOMEM. */
+/* Opens an endpoint that is not connected yet. -LH_EINVAL, -LH_EDEVICE, -LH_EADDR, -LH_ENOMEM,
+ * -LH_EUNSUPPORTED: the device does not encrypt. */
 LH_API int lh_open(const struct lh_attr *attr, struct lh_connection **connection);
-/* Writes this side's blob, for the peer. *bytes: in: size of the buffer; out: bytes written. -LH_ERANGE: the
- * buffer is too small (LH_BLOB_MAX always suffices). */
+/* Writes this side's blob, for the peer; with attr->security each call writes the same, and it is for one
+ * peer. *bytes: in: size of the buffer; out: bytes written. -LH_ERANGE: the buffer is too small (LH_BLOB_MAX
+ * always suffices). */
 LH_API int lh_blob(struct lh_connection *connection, void *blob, size_t *bytes);
 #define LH_BLOB_MAX 1536
-/* Connects to the peer of a blob. -LH_EHANDSHAKE, -LH_EVERSION, -LH_EMTU. */
+/* Connects to the peer of a blob. -LH_EHANDSHAKE (also: it has another key, or none, or is on another host,
+ * which attr->security->loopback_only refuses), -LH_EVERSION, -LH_EMTU. */
 LH_API int lh_attach(struct lh_connection *connection, const void *blob, size_t bytes);
 
 /* ---- connecting: over TCP ---------------------------------------------------------------------------- */

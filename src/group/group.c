@@ -357,7 +357,7 @@ static struct lh_attr attr_of(const struct lh_group *group, const struct lh_grou
     if (given)
         own = *given;
     own.engine = group->mesh->engine;
-    own.security = NULL; /* links have keys of their own */
+    own.security = security_of_link(attr, group->mesh->encryption);
     own.device = NULL;
     own.workers = 0;
     own.peer_timeout_ns = group->mesh->peer_timeout_ns;

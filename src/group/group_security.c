@@ -20,11 +20,15 @@ static const struct lh_security *given_by(const struct lh_attr *attr)
     return attr && attr->struct_bytes == sizeof *attr ? attr->security : NULL;
 }
 
+static bool is_same_text(const char *a, const char *b)
+{
+    return !strcmp(a ? a : "", b ? b : "");
+}
+
 static bool is_same(const struct lh_security *a, const struct lh_security *b)
 {
-    const char *file_a = a->key_file ? a->key_file : "", *file_b = b->key_file ? b->key_file : "";
     return a->encryption == b->encryption && a->loopback_only == b->loopback_only &&
-           !strcmp(file_a, file_b);
+           is_same_text(a->key_file, b->key_file) && is_same_text(a->secret, b->secret);
 }
 
 int security_of(const struct lh_attr *attr, const struct lh_attr *across,
@@ -50,17 +54,21 @@ int security_read(const struct lh_group_attr *attr, struct key_group *key, bool 
     if (error || !security)
         return error;
     error = attr_check(attr->attr, &checked);
-    if (!error && security->loopback_only)
-        return lh_fail(LH_EINVAL, "security.loopback_only: has no effect, the exchange is the caller's");
     if (error || security->encryption == LH_ENCRYPTION_OFF)
         return error;
     if (security->encryption == LH_ENCRYPTION_AUTH)
         return lh_fail(LH_EINVAL,
                        "security.encryption: LH_ENCRYPTION_AUTH has no effect, the exchange is the "
                        "caller's (use LH_ENCRYPTION_FULL, or set security to NULL)");
-    error = key_group_read(security->key_file, key);
+    error = key_group_given(security->secret, security->key_file, key);
     *encrypts = !error;
     return error;
+}
+
+const struct lh_security *security_of_link(const struct lh_group_attr *attr, enum lh_encryption encryption)
+{
+    const struct lh_security *security = given_by(attr->attr);
+    return encryption == LH_ENCRYPTION_OFF && security && security->loopback_only ? security : NULL;
 }
 
 /* ---- cards ------------------------------------------------------------------------------------------- */

@@ -23,8 +23,10 @@
 int security_of(const struct lh_attr *attr, const struct lh_attr *across,
                 const struct lh_security **security);
 /* Reads the key that a group is to have, for lh_group_create(). *encrypts: there is one. Errors as of
- * key_group_read(); -LH_EINVAL: what has no effect there. */
+ * key_group_given(); -LH_EINVAL: what has no effect there. */
 int security_read(const struct lh_group_attr *attr, struct key_group *key, bool *encrypts);
+/* What a link asks lh_open() for, by the attributes of its group; NULL: nothing. Keys it has of its own. */
+const struct lh_security *security_of_link(const struct lh_group_attr *attr, enum lh_encryption encryption);
 
 /* From here on what this rank sends is encrypted. Writes its part of a card, which is complete then. key
  * stays the caller's. -LH_EUNSUPPORTED: the device does not encrypt; errors as of pair_keys_create(). */

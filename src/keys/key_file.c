@@ -151,15 +151,27 @@ static int derive_group(const char *salt, const void *key, size_t bytes, struct 
     return 0;
 }
 
-int key_group_of_text(const char *variable, const char *text, struct key_group *group)
+static int check_text(const char *name, const char *text)
 {
     size_t bytes = strlen(text);
-    if (bytes < KEY_TEXT_MIN)
-        return lh_fail(LH_EINVAL,
-                       "%s: %zu characters are too few to encrypt with (use %u random ones or more, as of "
-                       "\"openssl rand -hex 16\"; or --encryption off)",
-                       variable, bytes, KEY_TEXT_MIN);
-    return derive_group(TEXT_SALT, text, bytes, group);
+    if (bytes >= KEY_TEXT_MIN)
+        return 0;
+    return lh_fail(LH_EINVAL,
+                   "%s: %zu characters are too few to encrypt with (use %u random ones or more, as of "
+                   "\"openssl rand -hex 16\"; or --encryption off)",
+                   name, bytes, KEY_TEXT_MIN);
+}
+
+int key_text_read(const char *text, struct key_secret *secret)
+{
+    int error = check_text("security.secret", text);
+    return error ? error : derive(TEXT_SALT, text, strlen(text), secret);
+}
+
+int key_group_of_text(const char *variable, const char *text, struct key_group *group)
+{
+    int error = check_text(variable, text);
+    return error ? error : derive_group(TEXT_SALT, text, strlen(text), group);
 }
 
 void key_group_wipe(struct key_group *group)
@@ -314,6 +326,11 @@ int key_group_read(const char *file, struct key_group *group)
         error = derive_group(SALT, key, KEY_BYTES, group);
     OPENSSL_cleanse(key, sizeof key);
     return error;
+}
+
+int key_group_given(const char *secret, const char *file, struct key_group *group)
+{
+    return secret ? key_group_of_text("security.secret", secret, group) : key_group_read(file, group);
 }
 
 /* ---- new keys ---------------------------------------------------------------------------------------- */

@@ -17,6 +17,8 @@
 #define KEY_SECRET_BYTES 48u /* of SHA-384 */
 /* "longhaul 1 rendezvous " and 32 digits, which name the key without telling anything of it. */
 #define KEY_IDENTITY_MAX 64u
+/* Shorter texts are refused: who records a handshake can try all texts that people think of. */
+#define KEY_TEXT_MIN 16u
 
 /* For the rendezvous. */
 struct key_secret {
@@ -31,6 +33,8 @@ int key_derive(const uint8_t key[KEY_BYTES], struct key_secret *secret);
 /* Both, of a file that belongs to this user or to root, and that others can neither read nor write.
  * -LH_EINVAL: no such file, or no key; the message has the remedy. -LH_ESYSTEM. */
 int key_file_read(const char *file, struct key_secret *secret);
+/* Of a text in place of a file. -LH_EINVAL: shorter than KEY_TEXT_MIN; -LH_ESYSTEM. */
+int key_text_read(const char *text, struct key_secret *secret);
 void key_wipe(struct key_secret *secret);
 
 /* ---- codes ------------------------------------------------------------------------------------------- */
@@ -46,8 +50,6 @@ int key_code_read(const char *code, struct key_secret *secret);
 /* ---- groups ------------------------------------------------------------------------------------------ */
 
 #define KEY_NAME_BYTES 16u
-/* Shorter texts are refused: who records a handshake can try all texts that people think of. */
-#define KEY_TEXT_MIN 16u
 
 /* For a group of ranks. */
 struct key_group {
@@ -58,6 +60,8 @@ struct key_group {
 
 /* Errors as of key_file_read(). */
 int key_group_read(const char *file, struct key_group *group);
+/* Of a text, lh_security.secret; NULL: of the file. */
+int key_group_given(const char *secret, const char *file, struct key_group *group);
 /* Of a text. variable: its name, for messages. -LH_EINVAL: shorter than KEY_TEXT_MIN; -LH_ESYSTEM. */
 int key_group_of_text(const char *variable, const char *text, struct key_group *group);
 void key_group_wipe(struct key_group *group);

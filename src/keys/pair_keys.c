@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <longhaul/connection.h>
+
 #include "base/bytes.h"
 #include "base/error.h"
 
@@ -164,4 +166,104 @@ int pair_keys_derive(const struct pair_keys *keys, uint32_t rank, const void *bl
     OPENSSL_cleanse(prk, sizeof prk);
     OPENSSL_cleanse(out, sizeof out);
     return error;
+}
+
+/* ---- two sides --------------------------------------------------------------------------------------- */
+
+struct blob_key {
+    struct pair_keys *pairs; /* NULL: it has met the other side */
+    uint8_t part[BLOB_KEY_BYTES];
+    size_t bytes;
+    uint8_t blob[LH_BLOB_MAX];
+};
+
+int blob_key_create(const struct key_group *group, struct blob_key **made)
+{
+    struct blob_key *key = calloc(1, sizeof *key);
+    if (!key)
+        return lh_fail(LH_ENOMEM, "no memory for a key");
+    int error = pair_keys_create(group->pairs, 0, 2, &key->pairs);
+    if (error) {
+        free(key);
+        return error;
+    }
+    memcpy(key->part, group->name, KEY_NAME_BYTES);
+    memcpy(key->part + KEY_NAME_BYTES, pair_keys_public(key->pairs), PAIR_PUBLIC_BYTES);
+    *made = key;
+    return 0;
+}
+
+void blob_key_free(struct blob_key *key)
+{
+    if (key)
+        pair_keys_free(key->pairs);
+    free(key);
+}
+
+const uint8_t *blob_key_part(const struct blob_key *key)
+{
+    return key->part;
+}
+
+const uint8_t *blob_key_given(const struct blob_key *key, size_t *bytes)
+{
+    *bytes = key->bytes;
+    return key->blob;
+}
+
+int blob_key_give(struct blob_key *key, const void *blob, size_t bytes)
+{
+    assert(key->bytes == 0 && bytes <= sizeof key->blob);
+    int error = pair_keys_set_card(key->pairs, key->pairs->rank, pair_keys_public(key->pairs), blob, bytes);
+    if (!error)
+        error = pair_keys_set_blob(key->pairs, !key->pairs->rank, blob, bytes);
+    if (error)
+        return error;
+    memcpy(key->blob, blob, bytes);
+    key->bytes = bytes;
+    return 0;
+}
+
+/* Makes the side with the greater public key rank 1, and returns this one's. */
+static int settle_rank(struct pair_keys *keys, const uint8_t public[PAIR_PUBLIC_BYTES])
+{
+    int order = memcmp(pair_keys_public(keys), public, PAIR_PUBLIC_BYTES);
+    uint32_t rank = order > 0;
+    if (order == 0)
+        return lh_fail(LH_EHANDSHAKE, "the peer's public key is this side's own: its blob was reflected");
+    if (rank != keys->rank) {
+        struct peer other = keys->peers[1];
+        keys->peers[1] = keys->peers[0];
+        keys->peers[0] = other;
+        keys->rank = rank;
+    }
+    return (int)rank;
+}
+
+int blob_key_meet(struct blob_key *key, const void *blob, size_t bytes, uint8_t secret[PAIR_SECRET_BYTES])
+{
+    const uint8_t *part = (const uint8_t *)blob + bytes - BLOB_KEY_BYTES, *public = part + KEY_NAME_BYTES;
+    uint8_t secrets[1][PAIR_SECRET_BYTES];
+    assert(key->pairs && key->bytes > 0 && bytes >= BLOB_KEY_BYTES);
+    if (memcmp(part, key->part, KEY_NAME_BYTES) != 0)
+        return lh_fail(LH_EHANDSHAKE, "the peer has another key (use the same one at both sides)");
+    int rank = settle_rank(key->pairs, public);
+    if (rank < 0)
+        return rank;
+    uint32_t other = rank == 0;
+    int error = pair_keys_set_card(key->pairs, other, public, blob, bytes);
+    if (!error)
+        error = pair_keys_derive(key->pairs, other, blob, bytes, secrets, 1);
+    if (error)
+        return error;
+    memcpy(secret, secrets[0], PAIR_SECRET_BYTES);
+    OPENSSL_cleanse(secrets, sizeof secrets);
+    pair_keys_free(key->pairs);
+    key->pairs = NULL;
+    return rank;
+}
+
+bool blob_key_has_met(const struct blob_key *key)
+{
+    return !key->pairs;
 }

@@ -45,5 +45,31 @@ int pair_keys_set_blob(struct pair_keys *keys, uint32_t rank, const void *blob, 
  * key is none; -LH_ESYSTEM. */
 int pair_keys_derive(const struct pair_keys *keys, uint32_t rank, const void *blob, size_t bytes,
                      uint8_t (*secrets)[PAIR_SECRET_BYTES], uint8_t count);
+/* ---- two sides --------------------------------------------------------------------------------------- */
+
+/*
+ * The key of one of two sides that give each other blobs, and have no ranks: they are a group of two, in
+ * which the side with the smaller public key is rank 0; card and blob of each are its blob. A blob ends with
+ * the name of the key, and the public key.
+ */
+struct blob_key;
+#define BLOB_KEY_BYTES (KEY_NAME_BYTES + PAIR_PUBLIC_BYTES)
+
+/* Errors as of pair_keys_create(). */
+int blob_key_create(const struct key_group *group, struct blob_key **key);
+/* Leaves nothing in memory; NULL is fine. */
+void blob_key_free(struct blob_key *key);
+/* What this side's blob ends with. */
+const uint8_t *blob_key_part(const struct blob_key *key);
+/* This side's blob as it was given first: the secret is made of it. bytes: 0: it was not given yet. */
+const uint8_t *blob_key_given(const struct blob_key *key, size_t *bytes);
+/* Gives it, once, LH_BLOB_MAX bytes at most. -LH_ESYSTEM. */
+int blob_key_give(struct blob_key *key, const void *blob, size_t bytes);
+/* By the other's blob, with its part at the end, after this side has given its own: the secret of both, once.
+ * Returns this side's rank. -LH_EHANDSHAKE: the other has another key, this side's own blob, or no public
+ * key; then another blob may come. -LH_ESYSTEM. */
+int blob_key_meet(struct blob_key *key, const void *blob, size_t bytes, uint8_t secret[PAIR_SECRET_BYTES]);
+/* Whether it has. */
+bool blob_key_has_met(const struct blob_key *key);
 
 #endif

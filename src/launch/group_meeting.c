@@ -618,10 +618,11 @@ struct secrecy {
 static int read_key(const struct lh_security *security, const struct launcher_settings *settings,
                     struct key_group *key, bool *found)
 {
-    const char *given = security ? security->key_file : NULL;
+    const char *file = security && security->key_file ? security->key_file : "";
+    const char *secret = security ? security->secret : NULL;
     *found = true;
-    if (given && *given)
-        return key_group_read(given, key);
+    if (*file || secret)
+        return key_group_given(secret, file, key);
     if (*settings->secret)
         return key_group_of_text("LONGHAUL_SECRET", settings->secret, key);
     if (*settings->key_file)
@@ -636,7 +637,8 @@ static int check_given(const struct lh_security *security)
     struct lh_security copy = *security;
     lh_attr_init(&attr);
     attr.security = &copy;
-    if (security->struct_bytes == sizeof copy && (!security->key_file || !*security->key_file))
+    if (security->struct_bytes == sizeof copy && !security->secret &&
+        (!security->key_file || !*security->key_file))
         copy.key_file = "of the launcher";
     return attr_check(&attr, &attr);
 }

@@ -289,8 +289,9 @@ int tls_context_create(const struct lh_security *security, struct tls_context **
     *context = NULL;
     if (!security || security->encryption == LH_ENCRYPTION_OFF)
         return 0;
-    int error = security->code ? key_code_read(security->code, &secret)
-                               : key_file_read(security->key_file, &secret);
+    int error = security->code     ? key_code_read(security->code, &secret)
+                : security->secret ? key_text_read(security->secret, &secret)
+                                   : key_file_read(security->key_file, &secret);
     if (!error)
         error = tls_context_of(&secret, security->encryption, CHANNEL_REMEDY, context);
     key_wipe(&secret);

@@ -129,9 +129,12 @@ static int check_security(const struct lh_attr *attr)
     if (security->encryption == LH_ENCRYPTION_OFF)
         return 0;
     bool has_file = security->key_file && *security->key_file;
-    if (has_file && security->code)
-        return lh_fail(LH_EINVAL, "security.code: there is a key file, too (set one of them)");
-    if (!has_file && !security->code)
+    if (has_file && (security->code || security->secret))
+        return lh_fail(LH_EINVAL, "security.%s: there is a key file, too (set one of them)",
+                       security->code ? "code" : "secret");
+    if (security->code && security->secret)
+        return lh_fail(LH_EINVAL, "security.secret: there is a code, too (set one of them)");
+    if (!has_file && !security->code && !security->secret)
         return lh_fail(LH_EINVAL, "security.key_file: not set (name a key file, or set security to NULL)");
     return 0;
 }

@@ -11,7 +11,10 @@
 
 #include "base/error.h"
 #include "base/min_max.h"
+#include "device/device_registry.h"
 #include "control/message_control.h"
+#include "keys/key_file.h"
+#include "keys/pair_keys.h"
 #include "message/attributes.h"
 #include "message/bottleneck.h"
 #include "message/engine.h"
@@ -70,13 +73,34 @@ static int keep_texts(struct lh_connection *c)
     return error;
 }
 
+/* There is no rendezvous: the caller exchanges the blobs. */
+static int read_security(struct lh_connection *c, const struct lh_security *security)
+{
+    struct key_group given;
+    if (security->encryption == LH_ENCRYPTION_OFF) {
+        c->loopback_only = security->loopback_only;
+        return 0;
+    }
+    if (security->code)
+        return lh_fail(LH_EINVAL,
+                       "security.code: is for lh_listen() and lh_connect() (use a key file, or a secret)");
+    if (security->encryption == LH_ENCRYPTION_AUTH)
+        return lh_fail(LH_EINVAL, "security.encryption: LH_ENCRYPTION_AUTH has no effect here, the caller "
+                                  "exchanges blobs (use LH_ENCRYPTION_FULL, or lh_listen() and "
+                                  "lh_connect())");
+    int error = key_group_given(security->secret, security->key_file, &given);
+    if (!error)
+        error = blob_key_create(&given, &c->key);
+    key_group_wipe(&given);
+    return error;
+}
+
 static int settle_attr(struct lh_connection *c, const struct lh_attr *attr)
 {
     int error = attr_check(attr, &c->attr);
     if (!error && c->attr.security)
-        error =
-            lh_fail(LH_EINVAL, "security: has no effect here (use lh_listen() and lh_connect(), or set it "
-                               "to NULL and exchange blobs over an encrypted channel)");
+        error = read_security(c, c->attr.security);
+    c->attr.security = NULL; /* the caller's */
     if (!error)
         error = engine_settle(&c->attr);
     if (!error)
@@ -129,6 +153,7 @@ static void free_memory(struct lh_connection *c)
     free(c->congestion);
     free(c->path_memory);
     explicit_bzero(c->sub_secret, sizeof c->sub_secret);
+    blob_key_free(c->key);
     coder_destroy(c->coder);
     if (c->counted)
         store_forget(&c->store, own_bytes(c));
@@ -187,6 +212,8 @@ static int join_engine(struct lh_connection *c)
 static int create_all(struct lh_connection *c)
 {
     int error = join_engine(c);
+    if (!error && c->key)
+        error = fabric_device_check_encrypts(c->attr.device);
     if (!error)
         error = create_parts(c);
     if (!error)
@@ -268,16 +295,6 @@ bool connection_peer_has_sent(struct lh_connection *c)
 {
     struct lh_stats stats;
     return lh_sdr_stats(c->qp, &stats) == 0 && stats.rx_control > 0;
-}
-
-int connection_encrypt(struct lh_connection *c, const uint8_t secret[SDR_SECRET_BYTES], bool connecting)
-{
-    int error = sdr_secret_derive(secret, "lh sub", c->sub_secret);
-    if (!error)
-        error = sdr_qp_secure(c->qp, secret, connecting);
-    c->encrypted = !error;
-    c->connecting = connecting;
-    return error;
 }
 
 void connection_punch(struct lh_connection *c)

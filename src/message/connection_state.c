@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <assert.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@
 #include "base/error.h"
 #include "base/min_max.h"
 #include "control/message_control.h"
+#include "keys/pair_keys.h"
 #include "message/attributes.h"
 #include "message/engine.h"
 #include "message/matching.h"
@@ -233,25 +235,57 @@ lh_time storage_step_ended(struct lh_connection *c, lh_time now)
 #define BLOB_MAGIC   0x4C484331u /* "LHC1" */
 #define BLOB_VERSION 1u
 
-static_assert(BLOB_HEADER_BYTES + QP_INFO_BYTES_MAX <= LH_BLOB_MAX, "any blob fits");
+static_assert(BLOB_HEADER_BYTES + QP_INFO_BYTES_MAX + BLOB_KEY_BYTES <= LH_BLOB_MAX, "any blob fits");
+
+static size_t blob_bytes(const struct lh_connection *c)
+{
+    size_t info_bytes;
+    sdr_qp_info_size_get(c->qp, &info_bytes);
+    return BLOB_HEADER_BYTES + info_bytes + (c->key ? BLOB_KEY_BYTES : 0);
+}
+
+static void blob_encode(const struct lh_connection *c, uint8_t *out)
+{
+    unsigned flags = BLOB_TAGS | BLOB_EAGER | BLOB_MATCH | BLOB_ONESIDED | BLOB_KEEPALIVE | BLOB_PARTS;
+    flags |= scheme_announcements();
+    flags |= c->attr.match_tags ? BLOB_MATCHES : 0;
+    flags |= sdr_qp_can_take_long(c->qp) ? BLOB_LONG : 0;
+    flags |= sdr_qp_can_take_pieces(c->qp) ? BLOB_PIECES : 0;
+    flags |= c->key ? BLOB_SECURED : 0;
+    lh_put_be32(out, BLOB_MAGIC);
+    lh_put_be16(out + 4, BLOB_VERSION);
+    lh_put_be16(out + 6, (uint16_t)flags);
+    sdr_qp_info_get(c->qp, out + BLOB_HEADER_BYTES);
+    if (c->key)
+        memcpy(out + blob_bytes(c) - BLOB_KEY_BYTES, blob_key_part(c->key), BLOB_KEY_BYTES);
+}
+
+/* The blob of an endpoint with a key, which stays the same. */
+static int secured_blob(struct lh_connection *c, const uint8_t **blob)
+{
+    uint8_t made[LH_BLOB_MAX];
+    size_t bytes;
+    *blob = blob_key_given(c->key, &bytes);
+    if (bytes > 0)
+        return 0;
+    blob_encode(c, made);
+    return blob_key_give(c->key, made, blob_bytes(c));
+}
 
 int lh_blob(struct lh_connection *connection, void *blob, size_t *bytes)
 {
-    size_t info_bytes;
-    sdr_qp_info_size_get(connection->qp, &info_bytes);
-    size_t needed = BLOB_HEADER_BYTES + info_bytes;
+    size_t needed = blob_bytes(connection);
+    const uint8_t *given = NULL;
     if (*bytes < needed)
         return lh_fail(LH_ERANGE, "blob of %zu bytes: exceeds the buffer of %zu (use LH_BLOB_MAX)", needed,
                        *bytes);
-    uint8_t *out = blob;
-    lh_put_be32(out, BLOB_MAGIC);
-    lh_put_be16(out + 4, BLOB_VERSION);
-    lh_put_be16(out + 6, (uint16_t)(BLOB_TAGS | BLOB_EAGER | BLOB_MATCH | BLOB_ONESIDED | BLOB_KEEPALIVE |
-                                    BLOB_PARTS | scheme_announcements() |
-                                    (connection->attr.match_tags ? BLOB_MATCHES : 0) |
-                                    (sdr_qp_can_take_long(connection->qp) ? BLOB_LONG : 0) |
-                                    (sdr_qp_can_take_pieces(connection->qp) ? BLOB_PIECES : 0)));
-    sdr_qp_info_get(connection->qp, out + BLOB_HEADER_BYTES);
+    int error = connection->key ? secured_blob(connection, &given) : 0;
+    if (error)
+        return error;
+    if (given)
+        memcpy(blob, given, needed);
+    else
+        blob_encode(connection, blob);
     *bytes = needed;
     return 0;
 }
@@ -265,7 +299,10 @@ static int blob_decode(const uint8_t *blob, size_t bytes, struct qp_info *info, 
         return lh_fail(LH_EVERSION, "peer's blob has version %u, this side %u (use the same Longhaul)",
                        lh_get_be16(blob + 4), BLOB_VERSION);
     *flags = lh_get_be16(blob + 6);
-    return qp_info_decode(blob + BLOB_HEADER_BYTES, bytes - BLOB_HEADER_BYTES, info);
+    size_t ends = *flags & BLOB_SECURED ? BLOB_KEY_BYTES : 0;
+    if (bytes <= BLOB_HEADER_BYTES + ends)
+        return lh_fail(LH_EHANDSHAKE, "malformed connection blob of %zu bytes", bytes);
+    return qp_info_decode(blob + BLOB_HEADER_BYTES, bytes - BLOB_HEADER_BYTES - ends, info);
 }
 
 /* ---- attach ------------------------------------------------------------------------------------------ */
@@ -291,6 +328,60 @@ static int check_scheme(struct lh_connection *c)
         c->choice.scheme->name);
 }
 
+/* On this host: with a loopback address, or this side's own. */
+static bool is_local(const struct lh_connection *c, const struct qp_info_endpoint *peer)
+{
+    struct qp_info own;
+    uint8_t encoded[QP_INFO_BYTES_MAX];
+    size_t bytes;
+    if (peer->family == 4 ? peer->address[0] == IN_LOOPBACKNET
+                          : !memcmp(peer->address, &in6addr_loopback, sizeof peer->address))
+        return true;
+    sdr_qp_info_size_get(c->qp, &bytes);
+    sdr_qp_info_get(c->qp, encoded);
+    return qp_info_decode(encoded, bytes, &own) == 0 && own.endpoint.family == peer->family &&
+           !memcmp(own.endpoint.address, peer->address, sizeof peer->address);
+}
+
+static int check_security(const struct lh_connection *c, const struct qp_info_endpoint *peer)
+{
+    bool secured = c->peer_flags & BLOB_SECURED;
+    if (c->loopback_only && !secured && !is_local(c, peer))
+        return lh_fail(LH_EHANDSHAKE,
+                       "not encrypted: peers on other hosts are refused (give both sides the same key, or "
+                       "set security.loopback_only to false: --insecure)");
+    if (!c->key == !secured)
+        return 0;
+    return lh_fail(LH_EHANDSHAKE, "%s encrypts, %s does not (give both sides the same key)",
+                   secured ? "the peer" : "this side", secured ? "this side" : "the peer");
+}
+
+int connection_encrypt(struct lh_connection *c, const uint8_t secret[SDR_SECRET_BYTES], bool connecting)
+{
+    int error = sdr_secret_derive(secret, "lh sub", c->sub_secret);
+    if (!error)
+        error = sdr_qp_secure(c->qp, secret, connecting);
+    c->encrypted = !error;
+    c->connecting = connecting;
+    return error;
+}
+
+/* Both sides compute the secret. */
+static int meet(struct lh_connection *c, const void *blob, size_t bytes)
+{
+    uint8_t secret[PAIR_SECRET_BYTES];
+    const uint8_t *own;
+    int error = secured_blob(c, &own);
+    if (error)
+        return error;
+    int rank = blob_key_meet(c->key, blob, bytes, secret);
+    if (rank < 0)
+        return rank;
+    error = connection_encrypt(c, secret, rank == 0);
+    explicit_bzero(secret, sizeof secret);
+    return error;
+}
+
 int lh_attach(struct lh_connection *connection, const void *blob, size_t bytes)
 {
     struct lh_connection *c = connection;
@@ -301,7 +392,11 @@ int lh_attach(struct lh_connection *connection, const void *blob, size_t bytes)
         return error;
     if (c->attached)
         return lh_fail(LH_ESTATE, "connection is attached already");
+    if (c->key && blob_key_has_met(c->key)) /* its secret is for one peer */
+        return lh_fail(LH_ESTATE, "connection could not be attached before (open another)");
     error = blob_decode(blob, bytes, &peer, &c->peer_flags);
+    if (!error)
+        error = check_security(c, &peer.endpoint);
     if (!error)
         error = check_scheme(c);
     if (!error)
@@ -331,7 +426,9 @@ int lh_attach(struct lh_connection *connection, const void *blob, size_t bytes)
     c->small.packet_max = eager_packet_max(c->attr.mtu_bytes);
     if ((c->peer_flags & BLOB_LONG) && sdr_qp_can_take_long(c->qp))
         c->small.packet_max = sdr_qp_takes_long(c->qp);
-    error = lh_sdr_qp_connect(c->qp, copy + BLOB_HEADER_BYTES);
+    error = c->key ? meet(c, blob, bytes) : 0;
+    if (!error)
+        error = lh_sdr_qp_connect(c->qp, copy + BLOB_HEADER_BYTES);
     if (error)
         return error;
     pthread_mutex_lock(&c->requests->lock);

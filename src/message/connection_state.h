@@ -115,6 +115,8 @@ struct lh_connection {
     bool encrypted;  /* its packets are; so will be those of its sub-connection, by the next */
     bool connecting; /* this side connected */
     uint8_t sub_secret[SDR_SECRET_BYTES];
+    struct blob_key *key;            /* of lh_open()'s security; or NULL */
+    bool loopback_only;              /* so, without a key */
     uint16_t peer_flags;             /* of its blob */
     char *warning;                   /* WARNING_MAX; the last that was asked for; or NULL */
     struct path_memory *path_memory; /* with attr.path_file; or NULL */
@@ -196,20 +198,22 @@ void onesided_free_sub(struct lh_connection *c);
 /* ---- blob ------------------------------------------------------------------------------------------ */
 
 /*
- * What an endpoint brings to its peer: magic 4 ("LHC1") | version 2 | flags 2 | the QP's info.
+ * What an endpoint brings to its peer: magic 4 ("LHC1") | version 2 | flags 2 | the QP's info | with a key of
+ * lh_open() BLOB_KEY_BYTES (keys/pair_keys.h).
  *
  * Flags say what the endpoint understands beyond version 1, whose readers skip them. Those of schemes are in
  * wire/wire_numbers.h (enum wire_announcement): 128.
  */
 
-#define BLOB_TAGS      1u   /* TO_RECEIVER with a tag */
-#define BLOB_EAGER     2u   /* small messages without a clear-to-send */
-#define BLOB_MATCH     4u   /* peers whose receives choose messages by their tags */
-#define BLOB_MATCHES   8u   /* its own receives do */
-#define BLOB_ONESIDED  16u  /* one-sided operations, by a sub-connection */
-#define BLOB_KEEPALIVE 32u  /* KEEPALIVE of one queue pair for others (control.h) */
-#define BLOB_PARTS     64u  /* control messages of a connection in parts (control.h) */
-#define BLOB_LONG      256u /* control messages of a connection as long as a packet (control.h) */
-#define BLOB_PIECES    512u /* data packets in pieces, and probes of the path's MTU (control.h) */
+#define BLOB_TAGS      1u    /* TO_RECEIVER with a tag */
+#define BLOB_EAGER     2u    /* small messages without a clear-to-send */
+#define BLOB_MATCH     4u    /* peers whose receives choose messages by their tags */
+#define BLOB_MATCHES   8u    /* its own receives do */
+#define BLOB_ONESIDED  16u   /* one-sided operations, by a sub-connection */
+#define BLOB_KEEPALIVE 32u   /* KEEPALIVE of one queue pair for others (control.h) */
+#define BLOB_PARTS     64u   /* control messages of a connection in parts (control.h) */
+#define BLOB_LONG      256u  /* control messages of a connection as long as a packet (control.h) */
+#define BLOB_PIECES    512u  /* data packets in pieces, and probes of the path's MTU (control.h) */
+#define BLOB_SECURED   1024u /* a key, without which there is no connection */
 
 #endif

@@ -208,12 +208,62 @@ static void public_keys_that_are_none(void **state)
     pair_keys_free(keys);
 }
 
+/* ---- two sides --------------------------------------------------------------------------------------- */
+
+#define BLOB_BYTES 100u
+
+static struct blob_key *create_side(const struct key_group *group, uint8_t blob[BLOB_BYTES])
+{
+    struct blob_key *key;
+    size_t bytes;
+    assert_int_equal(blob_key_create(group, &key), 0);
+    memset(blob, 1, BLOB_BYTES);
+    memcpy(blob + BLOB_BYTES - BLOB_KEY_BYTES, blob_key_part(key), BLOB_KEY_BYTES);
+    blob_key_given(key, &bytes);
+    assert_int_equal(bytes, 0);
+    assert_int_equal(blob_key_give(key, blob, BLOB_BYTES), 0);
+    assert_memory_equal(blob_key_given(key, &bytes), blob, BLOB_BYTES);
+    assert_int_equal(bytes, BLOB_BYTES);
+    return key;
+}
+
+static void sides_without_ranks(void **state)
+{
+    (void)state;
+    struct key_group group = {.name = "of the key"};
+    memcpy(group.pairs, group_secret, sizeof group.pairs);
+    for (unsigned i = 0; i < CREATIONS; i++) {
+        uint8_t blob_a[BLOB_BYTES], blob_b[BLOB_BYTES], wrong[BLOB_BYTES];
+        uint8_t one[PAIR_SECRET_BYTES], two[PAIR_SECRET_BYTES];
+        struct blob_key *a = create_side(&group, blob_a), *b = create_side(&group, blob_b);
+        assert_int_equal(blob_key_meet(a, blob_a, BLOB_BYTES, one), -LH_EHANDSHAKE); /* reflected */
+        for (uint8_t fill = 0; fill < 2; fill++) { /* below and above its own; no point of the curve */
+            memcpy(wrong, blob_b, sizeof wrong);
+            memset(wrong + BLOB_BYTES - PAIR_PUBLIC_BYTES, 0, PAIR_PUBLIC_BYTES);
+            wrong[BLOB_BYTES - PAIR_PUBLIC_BYTES] = fill;
+            assert_int_equal(blob_key_meet(a, wrong, BLOB_BYTES, one), -LH_EHANDSHAKE);
+        }
+        memcpy(wrong, blob_b, sizeof wrong);
+        wrong[BLOB_BYTES - BLOB_KEY_BYTES] ^= 1; /* another key */
+        assert_int_equal(blob_key_meet(a, wrong, BLOB_BYTES, one), -LH_EHANDSHAKE);
+        assert_false(blob_key_has_met(a));
+        int rank = blob_key_meet(a, blob_b, BLOB_BYTES, one);
+        assert_int_equal(rank, memcmp(blob_a + BLOB_BYTES - PAIR_PUBLIC_BYTES,
+                                      blob_b + BLOB_BYTES - PAIR_PUBLIC_BYTES, PAIR_PUBLIC_BYTES) > 0);
+        assert_true(blob_key_has_met(a));
+        assert_int_equal(blob_key_meet(b, blob_a, BLOB_BYTES, two), !rank);
+        assert_memory_equal(one, two, sizeof one);
+        blob_key_free(a);
+        blob_key_free(b);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(both_have_the_same),        cmocka_unit_test(secrets_are_hkdf),
-        cmocka_unit_test(no_secret_twice),           cmocka_unit_test(another_group_secret),
-        cmocka_unit_test(public_keys_that_are_none),
+        cmocka_unit_test(both_have_the_same),   cmocka_unit_test(sides_without_ranks),
+        cmocka_unit_test(secrets_are_hkdf),     cmocka_unit_test(no_secret_twice),
+        cmocka_unit_test(another_group_secret), cmocka_unit_test(public_keys_that_are_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

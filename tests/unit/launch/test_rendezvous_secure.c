@@ -843,7 +843,22 @@ static void test_attributes(void **state)
     expect_error(lh_listen("127.0.0.1:0", &own, &listener), -LH_EINVAL, "lh_security_init()");
     own.security = &securities[0];
     own.device = "udp:127.0.0.1";
-    expect_error(lh_open(&own, &none), -LH_EINVAL, "security: has no effect here");
+    security = securities[0];
+    own.security = &security;
+    security.secret = "sixteen characters, and more";
+    expect_error(lh_open(&own, &none), -LH_EINVAL, "security.secret: there is a key file, too");
+    security.key_file = NULL;
+    security.code = "";
+    expect_error(lh_open(&own, &none), -LH_EINVAL, "security.secret: there is a code, too");
+    security.secret = NULL;
+    expect_error(lh_open(&own, &none), -LH_EINVAL, "security.code: is for lh_listen() and lh_connect()");
+    security.code = NULL;
+    security.secret = "15 are too few.";
+    expect_error(lh_open(&own, &none), -LH_EINVAL, "security.secret: 15 characters are too few");
+    expect_error(lh_listen("127.0.0.1:0", &own, &listener), -LH_EINVAL, "security.secret: 15 characters");
+    security = securities[0];
+    security.encryption = LH_ENCRYPTION_AUTH;
+    expect_error(lh_open(&own, &none), -LH_EINVAL, "LH_ENCRYPTION_AUTH has no effect here");
 }
 
 int main(void)

@@ -13,6 +13,8 @@ import torch
 import torch.distributed as dist
 from torch.futures import Future
 
+from longhaul._torch_feedback import Feedback
+
 _TYPES = (torch.float32, torch.float16, torch.bfloat16)
 
 
@@ -54,9 +56,10 @@ class BoundedHook:
         [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("state", "bucket")]
     )
 
-    def __init__(self, group: Any) -> None:
+    def __init__(self, group: Any, feedback: Feedback | None = None) -> None:
         self.__name__ = self.__qualname__ = "bounded_hook"  # as of a function: DDP logs them
         self.group = group
+        self._feedback = feedback
         self.steps: collections.deque[BoundedStep] = collections.deque(maxlen=1000)
         self._lock = threading.Lock()
         self._pass = _Pass()  # of DDP
@@ -74,6 +77,8 @@ class BoundedHook:
         if isinstance(model, torch.nn.parallel.DistributedDataParallel):
             model.register_comm_hook(None, self)
             return
+        if self._feedback is not None:
+            raise TypeError(f"{type(model).__name__}: no feedback (DistributedDataParallel has)")
         sharded: list[Any] = [each for each in model.modules() if hasattr(each, "set_custom_reduce_scatter")]
         if not sharded:
             raise TypeError(
@@ -105,6 +110,8 @@ class BoundedHook:
 
         Outside of a backward pass, as for an outer step of DiLoCo, each call adds a BoundedStep.
         """
+        if self._feedback is not None:
+            raise TypeError("average: no feedback (make a hook without)")
         options = dist.AllreduceOptions()
         options.reduceOp = dist.ReduceOp(dist.ReduceOp.AVG)
         options.asyncOp = False
@@ -154,16 +161,23 @@ class BoundedHook:
             current = self._pass
             current.pending += 1
             current.complete = bucket.is_last()
+        size, average = tensor.numel() * tensor.element_size(), None
+        work: Any
         try:
-            work: Any = self.group.allreduce([tensor], options)
+            if self._feedback is None:
+                work = self.group.allreduce([tensor], options)
+            else:
+                work, average = self._feedback.start(bucket.index(), tensor)
+                size = 4 * tensor.numel() * (self.group.size() - 1)
         except BaseException:
             self._ended(current, None, 0)
             raise
-        size = tensor.numel() * tensor.element_size()
 
         def reduced(future: Any) -> torch.Tensor:
             try:
                 result: torch.Tensor = future.value()[0]  # raises what the operation failed with
+                if average is not None:
+                    result = average()
             except BaseException:
                 self._ended(current, None, 0)
                 raise

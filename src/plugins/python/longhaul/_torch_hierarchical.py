@@ -258,10 +258,11 @@ def _stream_of(each: _Reduction) -> Iterator[None]:
     if each.tensor.device.type != "cuda":
         yield
         return
-    stream = torch.cuda.Stream(each.tensor.device)
+    cuda: Any = torch.cuda  # whose types are not complete
+    stream = cuda.Stream(each.tensor.device)
     if each.ready is not None:
         stream.wait_event(each.ready)
-    with torch.cuda.stream(stream):
+    with cuda.stream(stream):
         yield
 
 
@@ -306,9 +307,12 @@ def make_reducer(
     """
     rank = dist.get_rank()
     within: list[Any] = [None, None]
+    inside = None
+    if intra == "longhaul":  # of the options those that say who may take part
+        inside = dataclasses.replace(options, site=None, attr=None, attr_across=None, settings={})
     for ranks in sites:
         if len(ranks) > 1:
-            made = [dist.new_group(ranks, timeout, intra) for _ in within]
+            made = [dist.new_group(ranks, timeout, intra, pg_options=inside) for _ in within]
             if rank in ranks:
                 within = made
     leaders, across = [ranks[0] for ranks in sites], None

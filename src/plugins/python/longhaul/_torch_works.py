@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import atexit
 import collections
+import contextlib
 import datetime
 import hashlib
 import ipaddress
@@ -14,7 +15,7 @@ import os
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -23,6 +24,7 @@ from torch._C._distributed_c10d import PrefixStore, TCPStore
 from torch.futures import Future
 
 from longhaul._native import check, failure, ffi, lib
+from longhaul._security import Key, key_of_environment, new_key
 from longhaul.connection import Engine
 from longhaul.group import address_towards, device_of
 
@@ -124,10 +126,11 @@ _states = threading.Lock()  # of works: their futures and their ends
 class Work(dist.Work):
     """An operation: pending until _end(). Its future completes by itself, whether or not anything refers to
     the work. missing_bytes: of an operation that has ended, what a group with the reliability `bounded` did
-    without. group: which started it.
+    without; missing_ranges: (offset, bytes) of these. group: which started it.
     """
 
     missing_bytes = 0
+    missing_ranges: Sequence[tuple[int, int]] = ()
 
     def __init__(self, outputs: list[torch.Tensor], pending: bool, group: Any = None) -> None:
         super().__init__()
@@ -423,6 +426,43 @@ class Exchange:
         found = [bytes(self.store.get(key)) for key in keys]
         self.token = hashlib.sha256(self.token.encode() + b"".join(found)).hexdigest()
         return found
+
+
+_KEY = "longhaul/key"
+
+
+@contextlib.contextmanager
+def shared_key(store: Any, rank: int, given: Key, insecure: bool) -> Iterator[Key]:
+    """The key of a group, which is created meanwhile: given, the environment's, else random bytes that rank 0
+    hands over by the store.
+
+    Rank 0 does so whatever its own settings are, so no rank waits for it: where settings differ, the group
+    finds it. It removes the bytes when all ranks have them; a rank that comes after a failure finds none.
+    """
+    if rank == 0:
+        store.set(_KEY, new_key())
+    key = None if insecure else given or key_of_environment()
+    if key is None and not insecure:
+        key = bytes(store.get(_KEY))
+        if not key:
+            raise RuntimeError("process group: rank 0 has failed to create it (see its error)")
+    try:
+        yield key
+    except BaseException:
+        if rank == 0:
+            with contextlib.suppress(Exception):
+                store.set(_KEY, b"")
+        raise
+    if rank == 0:
+        _forget(store)
+
+
+def _forget(store: Any) -> None:
+    try:
+        store.delete_key(_KEY)
+    except Exception:  # some stores cannot
+        with contextlib.suppress(Exception):
+            store.set(_KEY, b"")
 
 
 def own_store(store: Any, token: str) -> Any:

@@ -8,6 +8,12 @@
 
 A connection takes the settings of struct lh_attr: device="udp:10.0.0.1", reliability="ec:mds",
 rate_bps=10**9, link="rtt=25ms,loss=1e-3". Times are seconds.
+
+Between hosts both sides need a key, with which everything is authenticated and encrypted: key="FILE"
+(`longhaul key new FILE`), or the same random bytes; default: the file of LONGHAUL_KEY_FILE. Or code="…",
+for one connection over TCP. encryption="auth" is for networks that encrypt. Without a key only peers on this
+host are served and connected to, unless both sides say insecure=True: then any host can be the peer, in clear
+text.
 """
 
 from __future__ import annotations
@@ -33,6 +39,7 @@ from longhaul._native import (
     text,
 )
 from longhaul._pending import Closes, Handle, Pending, ranges_of
+from longhaul._security import Key, security
 
 
 class Engine(Closes):
@@ -206,11 +213,14 @@ class Connection(Handle):
             lib.lh_close(handle)
 
     @classmethod
-    def open(cls, engine: Engine | None = None, **settings: Any) -> Connection:
+    def open(
+        cls, engine: Engine | None = None, *, key: Key = None, insecure: bool = False, **settings: Any
+    ) -> Connection:
         """Opens an endpoint that is not connected yet: exchange blob() with the peer, then attach()."""
         keep: list[Any] = []
         handle = ffi.new("struct lh_connection **")
-        check(lib.lh_open(_attributes(engine, settings, keep), handle))
+        secured = security(key, keep, insecure=insecure)
+        check(lib.lh_open(_attributes(engine, settings, keep, secured), handle))
         return cls(handle[0], engine, keep)
 
     def blob(self) -> bytes:
@@ -395,11 +405,14 @@ class Region:
 class Listener(Closes):
     """Accepts connections. port: the TCP port it listens on."""
 
-    def __init__(self, where: str, engine: Engine | None, settings: dict[str, Any]) -> None:
+    def __init__(
+        self, where: str, engine: Engine | None, settings: dict[str, Any], secured: dict[str, Any]
+    ) -> None:
         self._keep: list[Any] = []
         self._engine = engine
         handle = ffi.new("struct lh_listener **")
-        check(lib.lh_listen(where.encode(), _attributes(engine, settings, self._keep), handle))
+        attr = _attributes(engine, settings, self._keep, security(keep=self._keep, **secured))
+        check(lib.lh_listen(where.encode(), attr, handle))
         self._handle = handle[0]
         self.port: int = lib.lh_listener_port(self._handle)
 
@@ -416,25 +429,46 @@ class Listener(Closes):
             lib.lh_listener_close(handle)
 
 
-def listen(where: str, *, engine: Engine | None = None, **settings: Any) -> Listener:
+def listen(
+    where: str,
+    *,
+    engine: Engine | None = None,
+    key: Key = None,
+    code: str | None = None,
+    encryption: str | None = None,
+    insecure: bool = False,
+    **settings: Any,
+) -> Listener:
     """Listens at "HOST:PORT", "[::]:PORT" or ":PORT"; port 0: any free one (Listener.port)."""
-    return Listener(where, engine, settings)
+    secured = {"key": key, "code": code, "encryption": encryption, "insecure": insecure}
+    return Listener(where, engine, settings, secured)
 
 
 def connect(
-    where: str, *, timeout: float = 30.0, engine: Engine | None = None, **settings: Any
+    where: str,
+    *,
+    timeout: float = 30.0,
+    engine: Engine | None = None,
+    key: Key = None,
+    code: str | None = None,
+    encryption: str | None = None,
+    insecure: bool = False,
+    **settings: Any,
 ) -> Connection:
     """Connects to a listener at "HOST:PORT" within `timeout` seconds."""
     keep: list[Any] = []
     handle = ffi.new("struct lh_connection **")
-    check(lib.lh_connect(where.encode(), _attributes(engine, settings, keep), nanoseconds(timeout), handle))
+    secured = security(key, keep, code=code, encryption=encryption, insecure=insecure)
+    attr = _attributes(engine, settings, keep, secured)
+    check(lib.lh_connect(where.encode(), attr, nanoseconds(timeout), handle))
     return Connection(handle[0], engine, keep)
 
 
-def _attributes(engine: Engine | None, settings: dict[str, Any], keep: list[Any]) -> Any:
+def _attributes(engine: Engine | None, settings: dict[str, Any], keep: list[Any], secured: Any) -> Any:
     attr = ffi.new("struct lh_attr *")
     lib.lh_attr_init(attr)
     set_fields(attr, settings, keep)
+    attr.security = secured
     if engine is not None:
         attr.engine = engine._handle
     return attr

@@ -32,6 +32,7 @@ from longhaul._native import (
     type_number,
 )
 from longhaul._pending import Handle, Pending, _kept, ranges_of
+from longhaul._security import Key, key_of_environment, name_of_encryption, new_key, security
 
 if TYPE_CHECKING:
     from longhaul.connection import CompletionQueue, Engine
@@ -125,6 +126,8 @@ class Group(Handle):
         thread: bool = True,
         attr: dict[str, Any] | None = None,
         attr_across: dict[str, Any] | None = None,
+        key: Key = None,
+        insecure: bool = False,
         **settings: Any,
     ) -> None:
         """Creates a group; all ranks call it, and it returns when all are connected.
@@ -134,6 +137,10 @@ class Group(Handle):
         waits. attr, attr_across: settings of connections, and of those to other sites (struct lh_attr:
         reliability="ec:mds", rate_bps=...). settings: fields of struct lh_group_attr: site="paris",
         device="udp:10.0.0.1", timeout=30.0 (s).
+
+        key: with it all packets are encrypted: a key file, or bytes that all ranks have, of at least 16
+        random ones; None: the file of LONGHAUL_KEY_FILE, if any. Without a key ranks on other hosts are
+        refused, unless all say insecure=True: clear text.
 
         >>> with Group(0, 1, device="udp:127.0.0.1") as group:
         ...     data = bytearray(b"abc")
@@ -159,7 +166,8 @@ class Group(Handle):
 
         callback = ffi.callback("lh_exchange_fn", gather)
         keep: list[Any] = []
-        created = self._attributes(settings, engine, thread, attr, attr_across, keep)
+        secured = security(key, keep, insecure=insecure)
+        created = self._attributes(settings, engine, thread, attr, attr_across, keep, secured)
         created.rank, created.size = rank, size
         if exchange is not None:
             created.exchange = callback
@@ -178,16 +186,21 @@ class Group(Handle):
         thread: bool = True,
         attr: dict[str, Any] | None = None,
         attr_across: dict[str, Any] | None = None,
+        key: Key = None,
+        encryption: str | None = None,
+        insecure: bool = False,
         **settings: Any,
     ) -> Group:
         """Creates a group of all processes that a launcher has started: longhaul run, torchrun, mpirun, srun,
         flux run.
 
         Ranks meet at rank 0 over TCP; lh_group_create_env(3) lists the variables, with LONGHAUL_SECRET and
-        LONGHAUL_SITE. Parameters as of Group().
+        LONGHAUL_SITE. Parameters as of Group(); key=None: LONGHAUL_SECRET, else LONGHAUL_KEY_FILE.
+        encryption: "auth" where the network encrypts: of the rendezvous alone; "off".
         """
         keep: list[Any] = []
-        created = cls._attributes(settings, engine, thread, attr, attr_across, keep)
+        secured = security(key, keep, encryption=encryption, insecure=insecure, launched=True)
+        created = cls._attributes(settings, engine, thread, attr, attr_across, keep, secured)
         handle = ffi.new("struct lh_group **")
         check(lib.lh_group_create_env(created, handle))
         return cls._of(handle[0], engine)
@@ -232,6 +245,7 @@ class Group(Handle):
         attr: dict[str, Any] | None,
         attr_across: dict[str, Any] | None,
         keep: list[Any],
+        secured: Any,
     ) -> Any:
         created = ffi.new("struct lh_group_attr *")
         lib.lh_group_attr_init(created)
@@ -239,13 +253,14 @@ class Group(Handle):
         created.thread = thread
         if engine is not None:
             created.engine = engine._handle
-        for name, given in (("attr", attr), ("attr_across", attr_across)):
+        for name, given in (("attr", attr or {}), ("attr_across", attr_across)):
             if given is not None:
                 inside = ffi.new("struct lh_attr *")
                 lib.lh_attr_init(inside)
                 set_fields(inside, given, keep)
                 keep.append(inside)
                 setattr(created, name, inside)
+        created.attr.security = secured
         return created
 
     @classmethod
@@ -290,6 +305,11 @@ class Group(Handle):
         """Leaves collectives in progress, as the program did: the peers learn that it is gone."""
         if all(operation.done for operation in list(self._pending)):
             self.close()
+
+    @property
+    def encryption(self) -> str:
+        """What is encrypted, at all ranks: "full", "auth" (the rendezvous of from_env()) or "off"."""
+        return name_of_encryption(self._call(lib.lh_group_encryption))
 
     @property
     def sites(self) -> list[str]:
@@ -605,7 +625,9 @@ def from_mpi4py(comm: Any, **settings: Any) -> Group:
     """Creates a group of the ranks of an mpi4py communicator, which all call it: they meet by its allgather.
 
     settings: as of Group(). Defaults: site is LONGHAUL_SITE; device is LONGHAUL_DEVICE, else 127.0.0.1 if all
-    ranks are on one host, else this host's address on the path to another one.
+    ranks are on one host, else this host's address on the path to another one. key is LONGHAUL_SECRET,
+    LONGHAUL_KEY_FILE, else random bytes of rank 0, by a broadcast of the communicator: what MPI sends itself
+    is in clear text.
 
         from mpi4py import MPI
         group = longhaul.from_mpi4py(MPI.COMM_WORLD)
@@ -624,4 +646,7 @@ def from_mpi4py(comm: Any, **settings: Any) -> Group:
         others = [host.decode() for host in hosts if host != hosts[rank]]
         if not settings["device"]:
             settings["device"] = device_of(address_towards(others[0])) if others else "udp:127.0.0.1"
+    shared = comm.bcast(new_key() if rank == 0 else None, 0)  # of all ranks, whatever their settings are
+    if settings.get("key") is None and not settings.get("insecure"):
+        settings["key"] = key_of_environment() or shared
     return Group(rank, size, exchange, **settings)

@@ -147,16 +147,19 @@ def sample(
     return list(seconds)[:count]
 
 
-def probe(where: str, *, wait: float = 10.0, **settings: Any) -> dict[str, Any]:
+def probe(
+    where: str, *, wait: float = 10.0, insecure: bool = False, **settings: Any
+) -> dict[str, Any]:
     """Measures the path to a server (`longhaul probe --server`, or ProbeServer): rtt_ns, rate_bps, loss, ...
 
-    where: "HOST:PORT". wait: seconds to reach the server. settings: fields of struct lh_probe_attr: time=10.0
-    (s), rate_bps, trials, packets, flows. Blocks for about `time`, always bounded.
+    where: "HOST:PORT". insecure: also of another host: probes have no key. wait: seconds to reach the server.
+    settings: fields of struct lh_probe_attr: time=10.0 (s), rate_bps, trials, packets, flows. Blocks for
+    about `time`, always bounded.
     """
     keep: list[Any] = []
     attr, result = ffi.new("struct lh_probe_attr *"), ffi.new("struct lh_probe_result *")
     lib.lh_probe_attr_init(attr)
-    set_fields(attr, settings, keep)
+    set_fields(attr, {"loopback_only": not insecure, **settings}, keep)
     check(lib.lh_probe_run(where.encode(), attr, nanoseconds(wait), result))
     return fields_of(result)
 
@@ -164,12 +167,15 @@ def probe(where: str, *, wait: float = 10.0, **settings: Any) -> dict[str, Any]:
 class ProbeServer(Closes):
     """The server of probe(): answers a client while serve() runs. A context manager.
 
-    where: "HOST:PORT", or ":PORT"; 0: a free port. port: the one it listens on.
+    where: "HOST:PORT", or ":PORT"; 0: a free port. port: the one it listens on. insecure: serves other hosts,
+    too: probes have no key.
     """
 
-    def __init__(self, where: str) -> None:
+    def __init__(self, where: str, *, insecure: bool = False) -> None:
         handle = ffi.new("struct lh_probe_server **")
         check(lib.lh_probe_listen(where.encode(), handle))
+        if not insecure:
+            lib.lh_probe_server_loopback_only(handle[0])
         self._handle = handle[0]
         self.port: int = lib.lh_probe_server_port(self._handle)
 

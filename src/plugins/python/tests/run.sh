@@ -7,6 +7,7 @@
 #   run.sh mpi4py     and with mpi4py: test_mpi4py.py, under the mpirun of each MPI that is here
 #   run.sh training   torchft's own tests of its Manager, LocalSGD and DiLoCo, test_deaths.py; by hand, for
 #                     their time limits
+#   run.sh memory SECONDS  memory of two ranks over random operations: test_memory.py; by hand
 #   run.sh installed  the tests of "torch" in the environment LH_VENV, with the torch and the package that it
 #                     has; by hand, for another release of torch
 # Skipped, with the reason, where python3 is missing, or a package index cannot be reached. LH_OWN_NETWORK: a
@@ -91,6 +92,11 @@ torch)
     update_package
     test_torch
     ;;
+memory)
+    fetch cffi "$torch" numpy
+    update_package
+    own_network "$python" test_memory.py "${2:?seconds}"
+    ;;
 installed)
     "$python" -c 'import torch; print("torch", torch.__version__)' || exit 1
     test_torch
@@ -125,7 +131,7 @@ mpi4py)
     done
     ;;
 *)
-    echo "usage: run.sh package|torch|torchft|mpi4py|training|installed" >&2
+    echo "usage: run.sh package|torch|torchft|mpi4py|training|memory|installed" >&2
     exit 2
     ;;
 esac

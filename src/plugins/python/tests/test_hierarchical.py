@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 import unittest
+import unittest.mock
 
 import ranks
 from test_torch import close, enter, expected, values
@@ -126,6 +127,26 @@ def unnamed(rank, size, port):
     dist.destroy_process_group()
 
 
+def keys(rank, size, port):
+    """Of the options, at all groups of longhaul."""
+    enter(rank, size, port, "gloo")
+    found = []
+    made = longhaul.torch.ProcessGroupLonghaul._made
+
+    def noted(group, *arguments):
+        found.append((group._key, group._options.insecure))
+        return made(group, *arguments)
+
+    with unittest.mock.patch.object(longhaul.torch.ProcessGroupLonghaul, "_made", noted):
+        for key, insecure in ((b"sixteen bytes or more", False), (None, True)):
+            found.clear()
+            options = longhaul.torch.Options(key=key, insecure=insecure)
+            site = "here" if rank < 2 else "there"
+            longhaul.torch.hierarchical("longhaul", site=site, options=options)
+            assert len(found) >= 2 and set(found) == {(key, insecure)}, found
+    dist.destroy_process_group()
+
+
 def dying(rank, size, port, victim):
     """A rank dies between all-reduces: the others get errors, also when they ask later. The last error."""
     enter(rank, size, port, "gloo")
@@ -167,6 +188,9 @@ class Hierarchical(unittest.TestCase):
     def test_training_is_that_of_gloo(self):
         for one, other in zip(ranks.run(training, 4, True), ranks.run(training, 4, False)):
             self.assertTrue(all(abs(a - b) < 1e-4 for a, b in zip(one, other)), (one, other))
+
+    def test_keys(self):
+        ranks.run(keys, 4)
 
     def test_ends(self):
         ranks.run(ends, 4)

@@ -25,6 +25,7 @@ def main():
     os.environ["LONGHAUL_SITE"] = f"site{rank % 2}"
     with longhaul.from_mpi4py(world) as group:
         assert (group.rank, group.size) == (rank, size)
+        assert group.encryption == "full", group.encryption
         assert group.sites == [f"site{r % 2}" for r in range(size)], group.sites
         check_sum(group, range(size))
     # The ranks in reverse order, in two communicators; the settings are those of Group().
@@ -43,6 +44,12 @@ def main():
         assert "intercommunicator" in str(error)
     else:
         raise AssertionError("a group of an intercommunicator")
+    try:
+        longhaul.from_mpi4py(world, insecure=rank == 1)
+    except longhaul.LonghaulError as error:
+        assert "encrypts" in str(error), error
+    else:
+        raise AssertionError("ranks that differ")
     try:
         longhaul.from_mpi4py(world, nonsense=1)
     except TypeError as error:

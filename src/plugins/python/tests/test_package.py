@@ -8,12 +8,16 @@ import gc
 import os
 import pickle
 import signal
+import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
+import unittest.mock
+from multiprocessing.connection import Client, Listener
 
 import ranks
 
@@ -24,6 +28,7 @@ import longhaul.group
 import longhaul.planning
 import longhaul.sim
 from longhaul import _native
+from longhaul._security import name_of_encryption, security
 
 DEVICE = "udp:127.0.0.1"
 SECRET = "sixteen characters or more"
@@ -460,6 +465,177 @@ def pair():
     for end, peer in (ends, ends[::-1]):
         end.attach(peer.blob())
     return ends
+
+
+# ---- keys --------------------------------------------------------------------------------------------------
+
+
+def own_address(number):
+    """Another address of this host: for a side that only knows addresses, of another host. None: the test may
+    not add one.
+    """
+    address = f"10.9.0.{number + 1}"
+    subprocess.run(["ip", "address", "add", f"{address}/32", "dev", "lo"], capture_output=True)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind((address, 0))
+        except OSError:
+            return None
+    return address
+
+
+def wire_to_other(rank, port):
+    """A connection of this test between two processes."""
+    if rank == 0:
+        with Listener(("127.0.0.1", port)) as listener:
+            return listener.accept()
+    for _ in range(500):
+        try:
+            return Client(("127.0.0.1", port))
+        except ConnectionRefusedError:
+            time.sleep(0.02)
+    raise AssertionError("rank 0 does not listen")
+
+
+def keys_of_groups(rank, size, port):
+    """Groups by an exchange, with other keys and without one."""
+    wire = wire_to_other(rank, port)
+
+    def exchange(mine):
+        wire.send_bytes(mine)
+        theirs = wire.recv_bytes()
+        return [theirs, mine] if rank else [mine, theirs]
+
+    def make(**settings):
+        return longhaul.Group(rank, size, exchange, **{"device": DEVICE, "timeout": 10.0, **settings})
+
+    with make() as group:
+        assert group.encryption == "off", group.encryption
+    key = b"the same at all ranks"
+    with make(key=key) as group:
+        assert group.encryption == "full", group.encryption
+        data = array.array("i", [rank + 1] * 5000)
+        group.allreduce(data).wait()
+        assert set(data) == {3}
+        with group.split(0) as part:
+            assert part.encryption == "full"
+    try:
+        make(key=key + bytes([rank]))
+    except longhaul.LonghaulError as error:
+        assert "another key" in str(error), error
+    else:
+        raise AssertionError("two keys")
+    addresses = [own_address(number) for number in range(size)]
+    if None in addresses:
+        return "no address"
+    device = f"udp:{addresses[rank]}"
+    try:
+        make(device=device)
+    except longhaul.LonghaulError as error:
+        assert "other hosts are refused" in str(error), error
+    else:
+        raise AssertionError("a rank on another host, without a key")
+    with make(device=device, key=key) as group:
+        assert group.encryption == "full"
+        group.barrier().wait()
+    with make(device=device, insecure=True) as group:
+        assert group.encryption == "off"
+        group.barrier().wait()
+    return "all"
+
+
+def keys_of_a_rendezvous(rank, size, port):
+    address = f"127.0.0.1:{port}"
+    os.environ.pop("LONGHAUL_KEY_FILE", None)
+    with longhaul.Group.rendezvous(address, rank, size) as group:
+        assert group.encryption == "off", group.encryption
+    for secret in ("a text of sixteen or more", None):
+        key = None if secret else b"sixteen random bytes"
+        with longhaul.Group.rendezvous(address, rank, size, secret, key=key) as group:
+            assert group.encryption == "full", group.encryption
+    secret = "a text of sixteen or more"
+    with longhaul.Group.rendezvous(address, rank, size, secret, encryption="auth") as group:
+        assert group.encryption == "auth", group.encryption
+    with longhaul.Group.rendezvous(address, rank, size, secret, insecure=True) as group:
+        assert group.encryption == "off", group.encryption
+
+
+class Keys(unittest.TestCase):
+    def test_groups(self):
+        print(ranks.run(keys_of_groups, 2), file=sys.stderr)
+
+    def test_a_rendezvous(self):
+        ranks.run(keys_of_a_rendezvous, 2)
+
+    def test_connections_over_tcp(self):
+        key = b"sixteen or more bytes"
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "key")
+            self.assertEqual(longhaul._native.lib.lh_key_create(file.encode()), 0)
+            for chosen in ({"key": key}, {"key": file}, {"key": file, "encryption": "auth"}):
+                with longhaul.listen("127.0.0.1:0", **chosen) as listener:
+                    where = f"127.0.0.1:{listener.port}"
+                    refused = threading.Thread(target=self.refuses, args=(listener,))
+                    refused.start()
+                    for other in ({}, {"key": key + b"."}, {"insecure": True}):
+                        with self.assertRaises(longhaul.LonghaulError):
+                            longhaul.connect(where, timeout=5, **other)
+                    accepted = []
+                    refused.join()
+                    waiter = threading.Thread(target=lambda: accepted.append(listener.accept(30)))
+                    waiter.start()
+                    with longhaul.connect(where, **chosen) as client:
+                        waiter.join()
+                        got, into = client.send(b"hello"), bytearray(5)
+                        accepted[0].recv(into).wait(30)
+                        got.wait(30)
+                        self.assertEqual(into, b"hello")
+                        accepted[0].close()
+
+    def refuses(self, listener):
+        with self.assertRaises(longhaul.TimedOut):
+            listener.accept(2)
+
+    def test_connections_by_blobs(self):
+        key = b"sixteen or more bytes"
+        one, two, other, none = (
+            longhaul.Connection.open(device=DEVICE, key=each) for each in (key, key, key + b".", None)
+        )
+        with one, two, other, none:
+            for wrong in (other, none):
+                with self.assertRaisesRegex(longhaul.LonghaulError, "key"):
+                    one.attach(wrong.blob())
+            one.attach(two.blob())
+            two.attach(one.blob())
+            sent, into = one.send(b"hello"), bytearray(5)
+            two.recv(into).wait(30)
+            sent.wait(30)
+            self.assertEqual(into, b"hello")
+
+    def test_what_is_asked_for(self):
+        def asked(**given):
+            made = security(given.pop("key", None), [], **given)
+            return name_of_encryption(made.encryption), bool(made.loopback_only)
+
+        with unittest.mock.patch.dict(os.environ):
+            os.environ.pop("LONGHAUL_KEY_FILE", None)
+            self.assertEqual(asked(), ("off", True))
+            self.assertEqual(asked(insecure=True), ("off", False))
+            self.assertEqual(asked(key="file"), ("full", False))
+            self.assertEqual(asked(key="file", encryption="auth"), ("auth", False))
+            self.assertEqual(asked(key="file", encryption="off"), ("off", True))
+            self.assertEqual(asked(launched=True), ("full", True))
+            for wrong in (
+                {"key": "file", "insecure": True},
+                {"key": "file", "code": "code"},
+                {"encryption": "full"},
+                {"encryption": "some"},
+                {"key": b"short"},
+            ):
+                with self.assertRaises(ValueError):
+                    asked(**wrong)
+            os.environ["LONGHAUL_KEY_FILE"] = "file"
+            self.assertEqual(asked(), ("full", False))
 
 
 class Connections(unittest.TestCase):

@@ -668,6 +668,73 @@ def alone(rank, size, port):
     close_all()
 
 
+def secured(rank, size, port):
+    """Encrypted by default, with a key of the store, which is gone when all ranks have it."""
+    enter(rank, size, port)
+    group = dist.group.WORLD
+    assert group.encryption == "full", group.encryption
+    dist.send(torch.ones(1), 1) if rank == 0 else dist.recv(torch.ones(1), 0)
+    assert group._mail._settings["key"] == group._key and len(group._key) == 32
+    dist.barrier()
+    assert not group._store.check([works._KEY])
+    part = dist.new_group()
+    assert part.encryption == "full" and part._key != group._key
+    plain = dist.new_group(pg_options=longhaul.torch.Options(insecure=True))
+    assert plain.encryption == "off"
+    dist.all_reduce(torch.ones(3), group=plain)
+    if rank == 0:
+        os.environ["LONGHAUL_SECRET"] = "sixteen characters or more"
+    try:
+        dist.new_group()
+    except longhaul.LonghaulError as error:
+        assert "another key" in str(error), error
+    else:
+        raise AssertionError("ranks with two keys")
+    os.environ["LONGHAUL_SECRET"] = "sixteen characters or more"
+    assert dist.new_group()._key == b"sixteen characters or more"
+    dist.destroy_process_group()
+
+
+def secured_differently(rank, size, port, first):
+    """Ranks that do not agree hear it at once, whichever rank says what; the store keeps no key."""
+    store = dist.TCPStore("127.0.0.1", port, size, rank == 0, datetime.timedelta(seconds=30))
+    options = longhaul.torch.Options
+    for number, given in enumerate((options(insecure=True), options(key=b"of one rank alone"))):
+        prefix = dist.PrefixStore(str(number), store)
+        chosen = given if (rank == 0) == first else None
+        began = time.monotonic()
+        try:
+            longhaul.torch.ProcessGroupLonghaul(prefix, rank, size, datetime.timedelta(seconds=20), chosen)
+        except longhaul.LonghaulError as error:
+            assert "key" in str(error), error
+        else:
+            raise AssertionError("ranks that differ")
+        assert time.monotonic() - began < 15  # no rank waits for the key of the other
+        store.set(f"ended/{number}/{rank}", b"")
+        store.get(f"ended/{number}/0")
+        assert prefix.get(f"longhaul/1/{works._KEY}") == b""
+        store.set(f"looked/{number}/{rank}", b"")
+        if rank == 0:  # whose store it is
+            store.get(f"looked/{number}/1")
+
+
+def forgets_keys_of_failures():
+    """What a rank finds that comes after the group has failed: not the key, and no long wait."""
+    store = dist.HashStore()
+    for _ in range(2):
+        try:
+            with works.shared_key(store, 0, None, False) as key:
+                assert store.get(works._KEY) == key and len(key) == 32
+                raise InterruptedError
+        except InterruptedError:
+            pass
+        try:
+            with works.shared_key(store, 1, None, False):
+                raise AssertionError("a key")
+        except RuntimeError as error:
+            assert "rank 0 has failed" in str(error)
+
+
 EXITS = """
 import os, sys, time, torch, torch.distributed as dist
 import longhaul.torch
@@ -839,6 +906,12 @@ class Torch(unittest.TestCase):
             dist.init_process_group(
                 "longhaul", store=dist.HashStore(), rank=0, world_size=1, pg_options=object()
             )
+
+    def test_encrypted(self):
+        ranks.run(secured, 2)
+        for first in (False, True):
+            ranks.run(secured_differently, 2, first)
+        forgets_keys_of_failures()
 
     def test_one_rank(self):
         ranks.run(alone, 1)

@@ -118,6 +118,7 @@ def replica(rank, size, port, rounds):
         address = f"127.0.0.1:{port}/torchft/{number}/0"
         group.configure(address, f"replica{rank}", place, len(members), number, 0, 1, list(members))
         times.append(time.monotonic() - began)
+        assert group._configured.encryption == "full"
         for _ in range(5):
             tensor = torch.full((1000,), float(rank + 1))
             group.allreduce([tensor], dist.ReduceOp.SUM).wait()

@@ -121,6 +121,65 @@ def bounded(rank, size, port, link, steps):
     return losses, missing, drift.item()
 
 
+def fed_back(rank, size, port, feedback, loss):
+    """Sums of what a hook averages, and of the true averages; what was missing. The last steps are zeros."""
+    enter(rank, size, port)
+    options = longhaul.torch.Options(attr={"link": f"loss={loss},seed=5"})
+    hook = longhaul.torch.bounded_hook(5.0, options=options, **feedback)
+    count, steps = 70000, 24
+    found, wanted = torch.zeros(2, count), torch.zeros(2, count)
+    for step in range(steps):
+        each = [values(r, step, count) * (step < steps - 12) for r in range(size)]
+        for bucket in range(2):  # two that are reduced at once
+            wanted[bucket] += sum(one[bucket] for one in each) / size
+        futures = [hook(None, Bucket(each[rank][bucket].clone(), bucket, 2)) for bucket in range(2)]
+        for bucket in range(2):
+            found[bucket] += futures[bucket].wait()
+    dist.destroy_process_group()
+    missing = sum(step.missing_bytes for step in hook.steps)
+    return ((found - wanted).norm() / wanted.norm()).item(), missing
+
+
+def values(rank, step, count):
+    return torch.randn(2, count, generator=torch.Generator().manual_seed(100 * step + rank))
+
+
+def scored(rank, size, port, loss, seed, steps, feedback):
+    """Accuracy of a model whose labels another one made, after training by a hook; share that was missing."""
+    enter(rank, size, port)
+    generator = torch.Generator().manual_seed(seed)
+    teacher = torch.randn(20, 5, generator=generator)
+    inputs = torch.randn(6000, 20, generator=generator)
+    labels = (inputs.tanh() @ teacher).argmax(1)
+    torch.manual_seed(seed)
+    model = torch.nn.Sequential(torch.nn.Linear(20, 400), torch.nn.ReLU(), torch.nn.Linear(400, 5))
+    model = torch.nn.parallel.DistributedDataParallel(model)
+    hook = None
+    if feedback is not None:
+        options = longhaul.torch.Options(attr={"link": f"loss={loss},seed={seed}"})
+        hook = longhaul.torch.bounded_hook(5.0, options=options, **feedback)
+        hook.register(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+    batches = torch.Generator().manual_seed(seed + rank)
+    for _ in range(steps):
+        chosen = torch.randint(0, 4000, (128,), generator=batches)
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(inputs[chosen]), labels[chosen]).backward()
+        optimizer.step()
+        schedule.step()
+    with torch.no_grad():
+        right = (model(inputs[4000:]).argmax(1) == labels[4000:]).float().mean().item()
+    mine = torch.cat([p.detach().reshape(-1) for p in model.parameters()])
+    mean = mine.clone()
+    dist.all_reduce(mean, dist.ReduceOp.AVG)
+    del model
+    dist.destroy_process_group()
+    passed = list(hook.steps) if hook else []
+    share = sum(step.missing_bytes for step in passed) / max(1, sum(step.bytes for step in passed))
+    return 100 * right, share, ((mine - mean).norm() / mean.norm()).item()
+
+
 class Bucket:
     """A bucket of DDP: its place among `count` of a backward pass."""
 
@@ -316,6 +375,35 @@ class Training(unittest.TestCase):
         for invalid in ("soon", 0, -1.0):
             with self.assertRaisesRegex(ValueError, "deadline"):
                 longhaul.torch.bounded_hook(invalid)
+
+    def test_feedback_loses_nothing(self):
+        for options in ({}, {"hadamard": False}, {"stride": 64}):
+            for size in (2, 3):
+                for error, missing in ranks.run(fed_back, size, {"feedback": True, **options}, "5e-2"):
+                    self.assertGreater(missing, 0)
+                    self.assertLess(error, 1e-4)
+        for error, missing in ranks.run(fed_back, 2, {}, "5e-2"):
+            self.assertGreater(error, 1e-2)
+        with self.assertRaisesRegex(ValueError, "only with feedback"):
+            longhaul.torch.bounded_hook(stride=64)
+
+    def test_accuracy_with_feedback(self):
+        """Against a reliable training of the same seed; losses are injected, and deadlines never cut off."""
+        seeds, fed = (1, 2, 3), {"feedback": True}
+        reliable = [ranks.run(scored, 2, "0", seed, 300, None)[0] for seed in seeds]
+        changes = {}
+        for loss, feedback in (("1e-2", fed), ("5e-2", fed), ("1e-2", {}), ("5e-2", {})):
+            found = [ranks.run(scored, 2, loss, seed, 300, feedback)[0] for seed in seeds]
+            differ = [one[0] - other[0] for one, other in zip(found, reliable)]
+            changes[loss, bool(feedback)] = sum(differ) / len(differ)
+            share, apart = (sum(each[i] for each in found) / len(found) for i in (1, 2))
+            print(
+                f"loss {loss}, {'with' if feedback else 'without'} feedback: accuracy changes by",
+                " ".join(f"{each:+.2f}" for each in differ),
+                f"points; missing {100 * share:.2f} %, replicas apart {apart:.1e}",
+                file=sys.stderr,
+            )
+        self.assertLess(abs(changes["1e-2", True]), 0.5)
 
     def test_bounded_gradients_in_buckets(self):
         ranks.run(buckets, 2)

@@ -1,0 +1,121 @@
+"""Error feedback of bounded gradients: what did not arrive in one step is added to a later one.
+
+Each rank gathers the others' gradients by an all-gather that ends by a deadline, and adds them itself. So it
+knows which granules (1024 bytes) of which rank it lacks; in the next step all ranks tell each other, over the
+reliable path. In the step after that the owner of a granule that some rank lacks adds it again to what it
+sends, and the ranks that had it take it off again. So all replicas add the same numbers, some of them two
+steps late, and do not drift apart. While a granule is missing it counts as 0.
+
+With the Hadamard transform, gradients are encoded for all of this: a granule that is late is a little of many
+elements, in place of 256 whole ones.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import torch
+
+from longhaul.planning import Hadamard
+
+_GRANULE = 256  # elements: 1024 bytes, of which a bounded operation delivers all or nothing
+_SEED = 0x6C6F6E67  # the same at all ranks
+
+
+@dataclasses.dataclass
+class Reliable:
+    """Options of an operation for which the group's bound does not hold."""
+
+    reliable: bool = True
+    asyncOp: bool = True
+    timeout: Any = None
+
+
+@dataclasses.dataclass
+class _Step:
+    """A bucket of one backward pass: what came of each rank, as it was sent, and which granules did not."""
+
+    came: torch.Tensor  # [rank, element]
+    lacks: torch.Tensor  # [rank, granule], here
+    ended: bool = False
+    told: Any = None  # the work that gathers `lacks` of all ranks into:
+    of_all: torch.Tensor | None = None  # [rank that lacks, rank, granule]
+
+
+class Feedback:
+    """The state of a hook: for each bucket its last two steps.
+
+    hadamard, stride: of the transform; stride 0: the default.
+    """
+
+    def __init__(self, group: Any, hadamard: bool, stride: int) -> None:
+        self._group = group
+        self._transform = Hadamard("f32", stride=stride, seed=_SEED) if hadamard else None
+        self._steps: dict[tuple[int, int], list[_Step]] = {}
+
+    def start(self, index: int, gradients: torch.Tensor) -> tuple[Any, Any]:
+        """Starts to average a bucket. Returns the work, and a function that returns the average after it.
+
+        index: of the bucket. The last step of the bucket has ended.
+        """
+        size, rank, count = self._group.size(), self._group.rank(), gradients.numel()
+        if gradients.dtype is not torch.float32:
+            raise TypeError(f"gradients of {gradients.dtype}: no feedback (float32 only)")
+        known = self._steps.setdefault((index, count), [])
+        if known and not known[-1].ended:  # ranks no longer agree on what is late
+            raise RuntimeError("bounded_hook: a reduction has failed (make another hook at all ranks)")
+        sent = torch.zeros(-(-count // _GRANULE) * _GRANULE)
+        sent[:count] = gradients
+        if self._transform is not None:
+            self._transform.encode(sent)
+        sent, back = self._fed_back(known, sent)
+        if known:
+            self._tell(known[-1])
+        lacks = torch.zeros(size, sent.numel() // _GRANULE, dtype=torch.bool)
+        step = _Step(sent.new_zeros((size, sent.numel())), lacks)
+        work = self._group.all_gather_single(step.came.view(-1), sent)
+        del known[:-1]
+        known.append(step)
+
+        def finish() -> torch.Tensor:
+            self._note_missing(step, work.missing_ranges)
+            step.came[rank] = sent
+            result: torch.Tensor = (step.came.sum(0) - back) / size
+            if self._transform is not None:
+                self._transform.decode(result)
+            return result[:count]
+
+        return work, finish
+
+    def _fed_back(self, known: list[_Step], sent: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """What is sent, with what ranks lack of the step before the last; and what had come of that here."""
+        back = torch.zeros_like(sent)
+        step = known[0] if len(known) == 2 else None
+        if step is None or step.told is None:
+            return sent, back
+        step.told.wait()
+        assert step.of_all is not None
+        again = step.of_all.any(0)  # [rank, granule]
+        parts = step.came.view(self._group.size(), -1, _GRANULE)
+        sent = sent.view(-1, _GRANULE)
+        mine = again[self._group.rank()]
+        sent[mine] += parts[self._group.rank()][mine]
+        had = again & ~step.lacks
+        for owner in range(self._group.size()):
+            back.view(-1, _GRANULE)[had[owner]] += parts[owner][had[owner]]
+        return sent.view(-1), back
+
+    def _tell(self, step: _Step) -> None:
+        step.of_all = torch.empty((self._group.size(), *step.lacks.shape), dtype=torch.bool)
+        step.told = self._group.all_gather_single(step.of_all.view(-1), step.lacks.view(-1), Reliable())
+
+    def _note_missing(self, step: _Step, ranges: list[tuple[int, int]]) -> None:
+        """ranges: (offset, bytes) of what is missing of all ranks' parts."""
+        granules = step.lacks.view(-1)
+        for offset, count in ranges:
+            first, end = offset // (4 * _GRANULE), -(-(offset + count) // (4 * _GRANULE))
+            granules[first:end] = True
+        step.lacks[self._group.rank()] = False
+        step.came.view(-1, _GRANULE)[granules] = 0  # also the rest of one that has come in part
+        step.ended = True

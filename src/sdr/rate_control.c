@@ -152,9 +152,9 @@ void read_rate_note(struct read_rate *rate, uint64_t arrived_bytes, uint64_t dro
 #define SILENCE_UNKNOWN_NS  LH_NS_PER_S
 #define SILENCE_DOUBLES_MAX 3u
 #define SILENCE_CHANCE      1e-3 /* of so many losses, one after the other, at random: it is the path, then */
-#define PROBE_CHANCE        (1.0 / 16) /* likewise, of all packets of a probe */
-#define RANDOM_MIN          1e-2 /* random loss, taken for at least that: a lone packet proves nothing, */
-#define RANDOM_MAX          0.5  /* and at most that */
+#define PROBE_CHANCE        (1.0 / 16) /* all packets of a probe: as above */
+#define RANDOM_MIN          1e-2       /* random loss is taken for no less: a lone packet proves nothing, */
+#define RANDOM_MAX          0.5        /* and for no more */
 #define REORDERING_MIN_NS   (250 * LH_NS_PER_US) /* channels are served in turn */
 #define REACH_MAX           ((uint64_t)1 << 62)  /* places wrap */
 #define DRAIN_CUT_MAX       8u

@@ -158,6 +158,8 @@ static int obey(const struct service *service, struct lh_connection *connection,
     bool gets = opening->record.kind == CLI_TREE_GET;
     if (gets && service->from < 0)
         return refuse(connection, "nothing is served here (longhaul serve --read DIR)");
+    if (gets && opening->record.flags & CLI_TREE_XATTRS && !service->to.xattrs)
+        return refuse(connection, "no extended attributes are served here (longhaul serve --xattrs)");
     if (!gets && service->to.folder < 0 && service->to.pipe < 0)
         return refuse(connection, "nothing is taken here (longhaul serve --write DIR)");
     return gets ? send_wanted(service, connection, opening)
@@ -520,7 +522,8 @@ int cli_serve(int argc, char **argv)
          &service.to.deletes, .kind = CLI_FLAG},
         {"dotfiles", NULL, "take names that begin with a dot, such as .profile", &service.to.dotfiles,
          .kind = CLI_FLAG},
-        {"xattrs", NULL, "take extended attributes: send --xattrs", &service.to.xattrs, .kind = CLI_FLAG},
+        {"xattrs", NULL, "take and serve extended attributes: send --xattrs, get --xattrs",
+         &service.to.xattrs, .kind = CLI_FLAG},
         {"owner", NULL, "take owners, as root: send --owner", &service.to.owners, .kind = CLI_FLAG},
         {"json", NULL, "print a JSON object for each event, one a line", &service.to.json,
          .kind = CLI_FLAG},

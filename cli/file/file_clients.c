@@ -294,7 +294,7 @@ static int get_operands(const struct cli_operands *operands, struct get_options 
 
 int cli_get(int argc, char **argv)
 {
-    struct get_options options = {.to = {.folder = -1, .pipe = -1}};
+    struct get_options options = {.to = {.folder = -1, .pipe = -1, .hashes = true}};
     struct cli_operands operands;
     const struct cli_option own[] = {
         {"force", NULL, "replace existing files", &options.to.force, .kind = CLI_FLAG},

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -157,6 +158,8 @@ static int obey(const struct service *service, struct lh_connection *connection,
     bool gets = opening->record.kind == CLI_TREE_GET;
     if (gets && service->from < 0)
         return refuse(connection, "nothing is served here (longhaul serve --read DIR)");
+    if (gets && opening->record.flags & CLI_TREE_XATTRS && !service->to.xattrs)
+        return refuse(connection, "no extended attributes are served here (longhaul serve --xattrs)");
     if (!gets && service->to.folder < 0 && service->to.pipe < 0)
         return refuse(connection, "nothing is taken here (longhaul serve --write DIR)");
     return gets ? send_wanted(service, connection, opening)
@@ -387,7 +390,7 @@ int cli_recv(int argc, char **argv)
     const char *output = NULL, *listen_on = ":47910";
     bool keep = false;
     uint32_t jobs = 0;
-    struct service service = {.to = {.folder = -1, .pipe = -1}, .from = -1};
+    struct service service = {.to = {.folder = -1, .pipe = -1, .hashes = true}, .from = -1};
     struct cli_connection options;
     struct cli_address address;
     struct cli_operands operands;
@@ -458,6 +461,14 @@ static void raise_file_limit(void)
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+/* Whoever may not read a folder learns no hashes of what is in it: they could be compared with guesses. */
+static bool is_readable(const struct service *service)
+{
+    struct stat from, to;
+    return service->from >= 0 && service->to.folder >= 0 && !fstat(service->from, &from) &&
+           !fstat(service->to.folder, &to) && from.st_dev == to.st_dev && from.st_ino == to.st_ino;
+}
+
 static int open_folders(struct service *service, const char *from, const char *to)
 {
     char reason[CLI_OUTPUT_FOLDER_REASON_MAX];
@@ -468,6 +479,7 @@ static int open_folders(struct service *service, const char *from, const char *t
     }
     if (to && !cli_output_folder_open("--write", to, &service->to.folder, reason))
         return cli_failed("%s", reason);
+    service->to.hashes = is_readable(service);
     return CLI_PROCEED;
 }
 
@@ -510,7 +522,8 @@ int cli_serve(int argc, char **argv)
          &service.to.deletes, .kind = CLI_FLAG},
         {"dotfiles", NULL, "take names that begin with a dot, such as .profile", &service.to.dotfiles,
          .kind = CLI_FLAG},
-        {"xattrs", NULL, "take extended attributes: send --xattrs", &service.to.xattrs, .kind = CLI_FLAG},
+        {"xattrs", NULL, "take and serve extended attributes: send --xattrs, get --xattrs",
+         &service.to.xattrs, .kind = CLI_FLAG},
         {"owner", NULL, "take owners, as root: send --owner", &service.to.owners, .kind = CLI_FLAG},
         {"json", NULL, "print a JSON object for each event, one a line", &service.to.json,
          .kind = CLI_FLAG},

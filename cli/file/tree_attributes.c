@@ -19,10 +19,57 @@
 #include "cli/file/tree_records.h"
 #include "cli/terminal/terminal.h"
 
-/* Bytes that the names service may need for one name. */
-#define ACCOUNT_BYTES 4096
+/* Bytes that the names service is given for one name at first and, for groups of many members, at most. */
+#define ACCOUNT_BYTES     4096u
+#define ACCOUNT_BYTES_MAX (16u << 20)
 /* Of an encoded record besides its path, name and value. */
 #define RECORD_OVERHEAD 32u
+
+/* ---- accounts -------------------------------------------------------------------------------------- */
+
+/* The user of that name, or without one the name of that user, into shown. */
+static bool find_user(const char *name, uid_t *user, char shown[CLI_TREE_ACCOUNT_MAX + 1])
+{
+    struct passwd account, *found = NULL;
+    char *bytes = NULL;
+    int code = ERANGE;
+    for (size_t size = ACCOUNT_BYTES; code == ERANGE && size <= ACCOUNT_BYTES_MAX; size *= 4) {
+        free(bytes);
+        bytes = malloc(size);
+        code = !bytes ? ENOMEM
+               : name ? getpwnam_r(name, &account, bytes, size, &found)
+                      : getpwuid_r(*user, &account, bytes, size, &found);
+    }
+    /* A part of a longer name could be another's. */
+    bool known = !code && found && strlen(account.pw_name) <= CLI_TREE_ACCOUNT_MAX;
+    if (known) {
+        *user = account.pw_uid;
+        snprintf(shown, CLI_TREE_ACCOUNT_MAX + 1, "%s", account.pw_name);
+    }
+    free(bytes);
+    return known;
+}
+
+static bool find_group(const char *name, gid_t *group, char shown[CLI_TREE_ACCOUNT_MAX + 1])
+{
+    struct group account, *found = NULL;
+    char *bytes = NULL;
+    int code = ERANGE;
+    for (size_t size = ACCOUNT_BYTES; code == ERANGE && size <= ACCOUNT_BYTES_MAX; size *= 4) {
+        free(bytes);
+        bytes = malloc(size);
+        code = !bytes ? ENOMEM
+               : name ? getgrnam_r(name, &account, bytes, size, &found)
+                      : getgrgid_r(*group, &account, bytes, size, &found);
+    }
+    bool known = !code && found && strlen(account.gr_name) <= CLI_TREE_ACCOUNT_MAX;
+    if (known) {
+        *group = account.gr_gid;
+        snprintf(shown, CLI_TREE_ACCOUNT_MAX + 1, "%s", account.gr_name);
+    }
+    free(bytes);
+    return known;
+}
 
 /* ---- names ----------------------------------------------------------------------------------------- */
 
@@ -109,17 +156,14 @@ static bool read_xattrs(struct cli_tree_reading *reading, int file, const char *
 /* A tree has few owners: an entry often has that of the one before. */
 static void look_up_names(struct cli_tree_reading *reading, const struct stat *status)
 {
-    char bytes[ACCOUNT_BYTES], user[64] = "";
-    struct passwd account, *found = NULL;
-    struct group group, *found_group = NULL;
+    char user[CLI_TREE_ACCOUNT_MAX + 1] = "", group[CLI_TREE_ACCOUNT_MAX + 1] = "";
     if (reading->named && reading->user == status->st_uid && reading->group == status->st_gid)
         return;
-    if (!getpwuid_r(status->st_uid, &account, bytes, sizeof bytes, &found) && found)
-        snprintf(user, sizeof user, "%s", account.pw_name);
-    bool known = !getgrgid_r(status->st_gid, &group, bytes, sizeof bytes, &found_group) && found_group;
-    snprintf(reading->names, sizeof reading->names, "%s:%.63s", user, known ? group.gr_name : "");
     reading->user = status->st_uid;
     reading->group = status->st_gid;
+    find_user(NULL, &reading->user, user);
+    find_group(NULL, &reading->group, group);
+    snprintf(reading->names, sizeof reading->names, "%s:%s", user, group);
     reading->named = true;
 }
 
@@ -160,11 +204,11 @@ void cli_tree_reading_close(struct cli_tree_reading *reading)
 /* Where an attribute lies in dress->xattrs: bytes of its value, its name, a zero, the value. */
 struct piece {
     const char *name;
-    const uint8_t *value;
+    uint8_t *value;
     size_t value_bytes;
 };
 
-static size_t next_piece(const uint8_t *at, struct piece *piece)
+static size_t next_piece(uint8_t *at, struct piece *piece)
 {
     piece->value_bytes = cli_get_u32(at);
     piece->name = (const char *)at + 4;
@@ -193,22 +237,22 @@ static void take_xattr(struct cli_tree_dress *dress, const struct cli_tree_recor
 /* By name, or by number. */
 static void take_owner(struct cli_tree_dress *dress, const struct cli_tree_record *record)
 {
-    char names[CLI_TREE_TEXT_MAX + 1], bytes[ACCOUNT_BYTES];
-    struct passwd account, *found = NULL;
-    struct group group, *found_group = NULL;
+    char names[CLI_TREE_TEXT_MAX + 1], shown[CLI_TREE_ACCOUNT_MAX + 1];
     memcpy(names, record->rest, record->rest_bytes);
     names[record->rest_bytes] = 0;
     char *colon = strchr(names, ':');
-    dress->owned = true;
     dress->user = (uid_t)record->number;
     dress->group = (gid_t)(record->number >> 32);
     if (colon)
         *colon = 0;
-    if (*names && !getpwnam_r(names, &account, bytes, sizeof bytes, &found) && found)
-        dress->user = account.pw_uid;
-    if (colon && colon[1] && !getgrnam_r(colon + 1, &group, bytes, sizeof bytes, &found_group) &&
-        found_group)
-        dress->group = group.gr_gid;
+    if (*names)
+        find_user(names, &dress->user, shown);
+    if (colon && colon[1])
+        find_group(colon + 1, &dress->group, shown);
+    /* To chown(2) that number means to leave it. */
+    dress->owned = dress->user != (uid_t)-1 && dress->group != (gid_t)-1;
+    if (!dress->owned)
+        fail(dress->reason, "owner", "no user or group has that number");
 }
 
 void cli_tree_dress_take(struct cli_tree_dress *dress, const struct cli_tree_record *record)
@@ -219,7 +263,38 @@ void cli_tree_dress_take(struct cli_tree_dress *dress, const struct cli_tree_rec
         take_owner(dress, record);
 }
 
-void cli_tree_dress_put_on(struct cli_tree_dress *dress, int file)
+/* An access control list as setxattr(2) takes it: version u32; then tag u16, permissions u16 and id u32 of
+ * each entry. */
+#define LIST_HEADER 4u
+#define LIST_ENTRY  8u
+
+enum list_tag { TAG_OWNER = 1, TAG_GROUP = 4, TAG_MASK = 16, TAG_OTHER = 32 };
+
+static unsigned tag_of(const uint8_t *entry)
+{
+    return (unsigned)entry[0] | (unsigned)entry[1] << 8;
+}
+
+/* Takes away what the umask does, as chmod(2) would: of a list with a mask it is the mask that bounds groups.
+ * A default list replaces the umask for all that is created in its folder. */
+static void restrict_list(uint8_t *list, size_t bytes, mode_t umask)
+{
+    bool masked = false;
+    for (size_t at = LIST_HEADER; at + LIST_ENTRY <= bytes; at += LIST_ENTRY)
+        masked = masked || tag_of(list + at) == TAG_MASK;
+    for (size_t at = LIST_HEADER; at + LIST_ENTRY <= bytes; at += LIST_ENTRY) {
+        unsigned tag = tag_of(list + at), denied = 0;
+        if (tag == TAG_OWNER)
+            denied = umask >> 6;
+        else if (tag == (masked ? TAG_MASK : TAG_GROUP))
+            denied = umask >> 3;
+        else if (tag == TAG_OTHER)
+            denied = umask;
+        list[at + 2] &= (uint8_t) ~(denied & 7);
+    }
+}
+
+void cli_tree_dress_put_on(struct cli_tree_dress *dress, int file, mode_t umask)
 {
     struct piece piece;
     /* First: a new owner takes some attributes away. */
@@ -227,6 +302,8 @@ void cli_tree_dress_put_on(struct cli_tree_dress *dress, int file)
         fail(dress->reason, "owner", strerror(errno));
     for (size_t at = 0; at < dress->used;) { /* each attribute */
         at += next_piece(dress->xattrs + at, &piece);
+        if (begins(piece.name, "system.posix_acl_"))
+            restrict_list(piece.value, piece.value_bytes, umask);
         if (fsetxattr(file, piece.name, piece.value, piece.value_bytes, 0))
             fail(dress->reason, piece.name, strerror(errno));
     }

@@ -25,6 +25,9 @@
 
 #define CLI_TREE_ATTRIBUTE_REASON_MAX 160
 
+/* Of the name of a user or group; one with a longer name has its number only. */
+#define CLI_TREE_ACCOUNT_MAX 63u
+
 /* ---- sender ---------------------------------------------------------------------------------------- */
 
 /* What is read of entries, and the records of one. Zeroed at first, besides the flags. */
@@ -35,7 +38,7 @@ struct cli_tree_reading {
     bool named; /* the names below are of these */
     uid_t user;
     gid_t group;
-    char names[2 * 64 + 1];                         /* "user:group" */
+    char names[2 * (CLI_TREE_ACCOUNT_MAX + 1)];     /* "user:group" */
     char reason[CLI_TREE_ATTRIBUTE_REASON_MAX + 1]; /* after false */
 };
 
@@ -61,8 +64,8 @@ struct cli_tree_dress {
 
 /* Takes a record of CLI_TREE_XATTR or CLI_TREE_OWNER. */
 void cli_tree_dress_take(struct cli_tree_dress *dress, const struct cli_tree_record *record);
-/* Sets all of it on an open file or folder. */
-void cli_tree_dress_put_on(struct cli_tree_dress *dress, int file);
+/* Sets all of it on an open file or folder; access control lists permit nothing that the umask does not. */
+void cli_tree_dress_put_on(struct cli_tree_dress *dress, int file, mode_t umask);
 /* For the next entry. */
 void cli_tree_dress_clear(struct cli_tree_dress *dress);
 

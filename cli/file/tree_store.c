@@ -309,7 +309,8 @@ void cli_tree_store_decide(struct cli_tree_store *store, const struct cli_tree_r
         answer->kind = CLI_TREE_REFUSED;
     } else if (is_large(listed->size_bytes) && !store->dry_run) {
         find_partial(store, at->folder, at->name, listed, answer);
-        if (found)
+        /* Opening a FIFO or a device can have effects. */
+        if (found && S_ISREG(status.st_mode) && store->options->hashes)
             find_changes(store, at->folder, at->name, listed, answer);
     }
 }
@@ -372,11 +373,23 @@ bool cli_tree_store_folder_end(struct cli_tree_store *store, const struct cli_tr
 
 /* ---- attributes ------------------------------------------------------------------------------------ */
 
-static bool dress_link(struct cli_tree_store *store, const struct cli_tree_dress *dress)
+/* An open link: what has taken its name since is left alone. */
+static bool dress_link(struct cli_tree_store *store, const struct cli_tree_dress *dress, int link)
+{
+    if (*dress->reason)
+        return refuse(store, "%s", dress->reason);
+    return !fchownat(link, "", dress->user, dress->group, AT_EMPTY_PATH) || failed(store, "owner", errno);
+}
+
+static bool dress_folder(struct cli_tree_store *store, struct cli_tree_dress *dress)
 {
     const struct cli_beneath *at = &store->list_at;
-    return !fchownat(at->folder, at->name, dress->user, dress->group, AT_SYMLINK_NOFOLLOW) ||
-           failed(store, "owner", errno);
+    int folder = openat(at->folder, at->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (folder < 0)
+        return failed(store, "the folder cannot be opened", errno);
+    cli_tree_dress_put_on(dress, folder, store->options->umask);
+    close(folder);
+    return !*dress->reason || refuse(store, "%s", dress->reason);
 }
 
 bool cli_tree_store_dress(struct cli_tree_store *store, const struct cli_tree_record *record)
@@ -384,26 +397,26 @@ bool cli_tree_store_dress(struct cli_tree_store *store, const struct cli_tree_re
     struct cli_beneath *at = &store->list_at;
     struct cli_tree_dress dress = {0};
     struct stat status;
+    bool dressed;
     if (store->dry_run)
         return true;
     if (!find_parent(store, at, record->path, record->path_bytes))
         return false;
-    if (fstatat(at->folder, at->name, &status, AT_SYMLINK_NOFOLLOW))
-        return failed(store, "checking the name", errno);
-    bool link = S_ISLNK(status.st_mode) && record->kind == CLI_TREE_OWNER;
-    if (!link && !S_ISDIR(status.st_mode))
-        return exists(store, false);
-    int folder = link ? -1 : openat(at->folder, at->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (!link && folder < 0)
-        return failed(store, "the folder cannot be opened", errno);
     note_change(store, -1);
-    cli_tree_dress_take(&dress, record);
-    bool dressed = !link || dress_link(store, &dress);
-    if (!link) {
-        cli_tree_dress_put_on(&dress, folder);
-        close(folder);
-        dressed = !*dress.reason || refuse(store, "%s", dress.reason);
+    int entry = openat(at->folder, at->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (entry < 0 || fstat(entry, &status)) {
+        dressed = failed(store, "checking the name", errno);
+    } else if (S_ISLNK(status.st_mode) && record->kind == CLI_TREE_OWNER) {
+        cli_tree_dress_take(&dress, record);
+        dressed = dress_link(store, &dress, entry);
+    } else if (S_ISDIR(status.st_mode)) {
+        cli_tree_dress_take(&dress, record);
+        dressed = dress_folder(store, &dress);
+    } else {
+        dressed = exists(store, false);
     }
+    if (entry >= 0)
+        close(entry);
     cli_tree_dress_clear(&dress);
     return dressed;
 }
@@ -519,9 +532,9 @@ bool cli_tree_store_remove(struct cli_tree_store *store, const struct cli_tree_h
 {
     struct cli_beneath *at = &store->data_at;
     struct stat status;
+    note_change(store, -1);
     if (!find_parent(store, at, holding->path, holding->path_bytes))
         return false;
-    note_change(store, -1);
     if (fstatat(at->folder, at->name, &status, AT_SYMLINK_NOFOLLOW))
         return errno == ENOENT || failed(store, "removing", errno);
     if (!is_listed(holding, &status))
@@ -636,8 +649,12 @@ static bool open_old(struct cli_tree_store *store, int parent, const char *name)
 {
     struct cli_tree_file *file = &store->file;
     struct stat status;
-    if (!is_large(file->size_bytes) || file->sparse)
-        return refuse(store, "a file of that size comes as a whole");
+    if (!is_large(file->size_bytes) || file->sparse || !store->options->hashes)
+        return refuse(store, "such a file comes as a whole");
+    if (fstatat(parent, name, &status, AT_SYMLINK_NOFOLLOW))
+        return failed(store, "checking the name", errno);
+    if (!S_ISREG(status.st_mode))
+        return refuse(store, "the existing file was replaced meanwhile");
     file->old = openat(parent, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (file->old < 0 || fstat(file->old, &status))
         return failed(store, "opening the existing file", errno);
@@ -701,6 +718,9 @@ bool cli_tree_store_begin(struct cli_tree_store *store, const struct cli_tree_re
 {
     struct cli_tree_file *file = &store->file;
     bool pipe = record->kind == CLI_TREE_ROOT;
+    /* Its folder takes the place of that of the only file so far. */
+    if (store->changes)
+        note_change(store, -1);
     *file =
         (struct cli_tree_file){.file = -1, .old = -1, .size_bytes = pipe ? UINT64_MAX : record->size_bytes};
     cli_tree_dress_clear(&store->dress);
@@ -825,7 +845,7 @@ static bool set_attributes(struct cli_tree_store *store)
 {
     struct cli_tree_file *file = &store->file;
     const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, file->attributes.written};
-    cli_tree_dress_put_on(&store->dress, file->file);
+    cli_tree_dress_put_on(&store->dress, file->file, store->options->umask);
     bool kept = !file->attributes.known || !futimens(file->file, times);
     /* An access control list has changed the mode, and it, too, is under the umask. */
     if (file->temporary_named || store->dress.used)
@@ -851,7 +871,7 @@ static bool end(struct cli_tree_store *store, const uint8_t digest[CLI_DIGEST_BY
         if (!note_file_system(store, file->partial.file))
             return false;
         note_change(store, file->partial.file);
-        cli_tree_dress_put_on(&store->dress, file->partial.file);
+        cli_tree_dress_put_on(&store->dress, file->partial.file, store->options->umask);
         if (!cli_partial_commit(&file->partial, file->attributes.mode & ~store->options->umask,
                                 &file->attributes.written))
             return partial_failed(store);

@@ -30,6 +30,7 @@ struct cli_tree_options {
     bool force;               /* may replace files */
     bool dotfiles;            /* takes names in the output folder that begin with a dot */
     bool xattrs, owners;      /* are set, if the sender sends them */
+    bool hashes;              /* of files that it may replace go to the sender: their changed blocks come */
     bool deletes;             /* removes what the sender does not have, if it asks for that */
     mode_t umask;             /* what files may not permit */
     bool json;                /* a line for each event, on stdout */

@@ -93,6 +93,20 @@ cmp first out/in || fail "the old file is not whole"
 start_recv resumed out --force --keep
 arrives $((48 * mebi - 12 * mebi + 12345))
 only out in
+kill "$pid"
+
+say "a server that may not be read gives no hashes; one that may gives them"
+again
+change in 0 1
+start hiding serve --write out --read "$work" --force --listen '[::1]:0'
+send --json in "$where"
+expect_line send.out "\"bytes\":$((96 * mebi + 12345)),"
+cmp in out/in || fail "it is another file"
+kill "$pid"
+again
+change in 0 1
+start open serve --write out --read "$work/out" --force --listen '[::1]:0'
+arrives $((131072 + 12345))
 
 kill "$pid"
 echo "all well"

@@ -90,8 +90,14 @@ send in "$where"
 kill "$pid"
 
 say "get, too"
-start serve serve --read in --listen '[::1]:0'
+start closed serve --read in --listen '[::1]:0'
 mkdir got
+timeout 60 "$LONGHAUL" get --xattrs "$where:d" got >get.out 2>get.err
+[ $? -eq 1 ] || fail "it did not fail: $(cat get.err)"
+expect_line get.err "no extended attributes are served here (longhaul serve --xattrs)"
+nothing got
+kill "$pid"
+start serve serve --read in --xattrs --listen '[::1]:0'
 timeout 60 "$LONGHAUL" get --xattrs "$where:d" "$where:big" got >get.out 2>get.err || fail "$(cat get.err)"
 python3 attributes.py show in | grep -E '^./(d|big)' >expected
 python3 attributes.py show got | grep -E '^./(d|big)' | cmp expected - || fail "they differ"

@@ -164,6 +164,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                              .force = choice & 1,
                                              .dotfiles = choice & 2,
                                              .deletes = true,
+                                             .hashes = true,
                                              .xattrs = true,
                                              .owners = true,
                                              .names = choice & 4 ? names : NULL,

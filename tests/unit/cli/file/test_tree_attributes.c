@@ -18,11 +18,29 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 static int from, to;
+
+/* In place of the C library's: a group of many members, which takes much memory. */
+int getgrnam_r(const char *name, struct group *group, char *bytes, size_t size, struct group **found)
+{
+    *found = NULL;
+    if (size < 200000)
+        return ERANGE;
+    snprintf(bytes, size, "%s", name);
+    *group = (struct group){.gr_name = bytes, .gr_gid = strcmp(name, "many") ? 0 : 4321};
+    *found = strcmp(name, "many") != 0 && strcmp(name, "root") != 0 ? NULL : group;
+    return 0;
+}
+
+int getgrgid_r(gid_t number, struct group *group, char *bytes, size_t size, struct group **found)
+{
+    return getgrnam_r(number == 4321 ? "many" : "root", group, bytes, size, found);
+}
 
 static int open_files(void **state)
 {
@@ -84,7 +102,7 @@ static void what_is_read_comes_back(void **state)
     }
     assert_int_equal(records, 3);
     assert_true(dress.owned && dress.user == geteuid());
-    cli_tree_dress_put_on(&dress, to);
+    cli_tree_dress_put_on(&dress, to, 022);
     assert_string_equal(dress.reason, "");
     assert_int_equal(fgetxattr(to, "user.one", value, sizeof value), 3);
     assert_memory_equal(value, "1\0x", 3);
@@ -140,8 +158,8 @@ static void owners_are_found_by_name_then_by_number(void **state)
         const char *names;
         uint32_t user, group;
     } owners[] = {
-        {"root:root", 0, 0}, {"no-such-user-here:root", 77, 0},  {":", 77, 88}, {"", 77, 88},
-        {"root", 0, 88},     {"root:no-such-group-here", 0, 88},
+        {"root:root", 0, 0}, {"no-such-user-here:root", 77, 0},  {":", 77, 88},       {"", 77, 88},
+        {"root", 0, 88},     {"root:no-such-group-here", 0, 88}, {":many", 77, 4321},
     };
     (void)state;
     for (size_t i = 0; i < sizeof owners / sizeof owners[0]; i++) {
@@ -157,6 +175,73 @@ static void owners_are_found_by_name_then_by_number(void **state)
     }
 }
 
+/* It means "no change" to chown(2). */
+static void no_owner_is_the_last_number(void **state)
+{
+    static const uint64_t numbers[] = {UINT32_MAX, (uint64_t)UINT32_MAX << 32, UINT64_MAX};
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        struct cli_tree_dress dress = {0};
+        const struct cli_tree_record record = {.kind = CLI_TREE_OWNER, .number = numbers[i], .rest = ""};
+        cli_tree_dress_take(&dress, &record);
+        assert_false(dress.owned);
+        assert_non_null(strstr(dress.reason, "no user or group has that number"));
+    }
+}
+
+static void a_group_of_many_members_has_its_name(void **state)
+{
+    struct cli_tree_reading reading = {.owners = true};
+    const struct stat status = {.st_uid = 0, .st_gid = 4321};
+    (void)state;
+    assert_true(cli_tree_reading_take_owner(&reading, &status, "d", 1));
+    assert_string_equal(reading.names, "root:many");
+    cli_tree_reading_close(&reading);
+}
+
+/* The default list of a folder is in place of the umask for what is created in it. */
+static void lists_permit_what_the_umask_does(void **state)
+{
+    static const uint8_t all[] = {2, 0, 0,    0,    1,    0,    7,  0, 0xff, 0xff, 0xff, 0xff, 2,    0,   7,
+                                  0, 1, 0,    0,    0,    4,    0,  7, 0,    0xff, 0xff, 0xff, 0xff, 16,  0,
+                                  7, 0, 0xff, 0xff, 0xff, 0xff, 32, 0, 7,    0,    0xff, 0xff, 0xff, 0xff};
+    static const char *const names[] = {"system.posix_acl_access", "system.posix_acl_default"};
+    char base[] = "/tmp/test_tree_attributes.XXXXXX";
+    uint8_t found[64];
+    struct stat status;
+    (void)state;
+    assert_non_null(mkdtemp(base));
+    int folder = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (size_t i = 0; i < 2; i++) {
+        struct cli_tree_dress dress = {0};
+        take(&dress, names[i], all, sizeof all);
+        cli_tree_dress_put_on(&dress, folder, 027);
+        if (strstr(dress.reason, "not supported")) {
+            rmdir(base);
+            print_message("no access control lists in /tmp\n");
+            skip();
+        }
+        assert_string_equal(dress.reason, "");
+        assert_int_equal(fgetxattr(folder, names[i], found, sizeof found), sizeof all);
+        assert_int_equal(found[30], 5); /* the mask */
+        assert_int_equal(found[38], 0); /* others */
+        cli_tree_dress_clear(&dress);
+    }
+    int file = openat(folder, "f", O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    assert_int_equal(fstat(file, &status), 0);
+    assert_int_equal(status.st_mode & 0777, 0640);
+    assert_int_equal(unlinkat(folder, "f", 0) | rmdir(base), 0);
+    close(file);
+    close(folder);
+    /* One that is cut off. */
+    for (size_t bytes = 0; bytes < sizeof all; bytes++) {
+        struct cli_tree_dress dress = {0};
+        take(&dress, names[0], all, bytes);
+        cli_tree_dress_put_on(&dress, to, 027);
+        cli_tree_dress_clear(&dress);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -164,6 +249,9 @@ int main(void)
         cmocka_unit_test(hostile_names_are_refused),
         cmocka_unit_test(the_bytes_of_an_entry_are_bounded),
         cmocka_unit_test(owners_are_found_by_name_then_by_number),
+        cmocka_unit_test(no_owner_is_the_last_number),
+        cmocka_unit_test(a_group_of_many_members_has_its_name),
+        cmocka_unit_test_setup_teardown(lists_permit_what_the_umask_does, open_files, close_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,6 +20,7 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sys/inotify.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -404,7 +405,7 @@ static void a_changed_file_is_put_together(void **state)
     char path[96];
     (void)state;
     snprintf(path, sizeof path, "%s/out/f", base);
-    options.force = true;
+    options.force = options.hashes = true;
     int old = openat(out, "f", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     assert_int_equal(ftruncate(old, (off_t)size), 0);
     cli_tree_store_decide(&store, &record, &answer);
@@ -444,6 +445,43 @@ static void a_changed_file_is_put_together(void **state)
     close(old);
 }
 
+/* Who may not read the folder learns nothing of a file by comparing it. */
+static void hashes_and_copies_need_permission(void **state)
+{
+    const size_t size = CLI_TREE_LARGE_BYTES + 10;
+    struct cli_tree_record answer, record = record_of(CLI_TREE_FILE, "f", size);
+    (void)state;
+    options.force = true;
+    int old = openat(out, "f", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_int_equal(ftruncate(old, (off_t)size), 0);
+    close(old);
+    cli_tree_store_decide(&store, &record, &answer);
+    assert_int_equal(answer.kind, CLI_TREE_DECISIONS);
+    assert_int_equal(answer.number, CLI_TREE_SEND);
+    record.flags = CLI_TREE_CHANGED;
+    assert_false(cli_tree_store_begin(&store, &record));
+    assert_non_null(strstr(store.reason, "comes as a whole"));
+}
+
+/* A FIFO wakes who writes to it, a tape winds back. */
+static void what_is_no_file_is_not_opened(void **state)
+{
+    char path[96], event[256];
+    struct cli_tree_record answer, record = record_of(CLI_TREE_FILE, "p", CLI_TREE_LARGE_BYTES + 10);
+    (void)state;
+    options.force = options.hashes = true;
+    assert_int_equal(mkfifoat(out, "p", 0600), 0);
+    snprintf(path, sizeof path, "%s/out/p", base);
+    int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    assert_true(inotify_add_watch(watch, path, IN_OPEN) >= 0);
+    cli_tree_store_decide(&store, &record, &answer);
+    assert_int_equal(answer.kind, CLI_TREE_DECISIONS);
+    record.flags = CLI_TREE_CHANGED;
+    assert_false(cli_tree_store_begin(&store, &record));
+    assert_int_equal(read(watch, event, sizeof event), -1);
+    close(watch);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_folders, remove_folders)
@@ -460,6 +498,8 @@ int main(void)
         TEST(both_paths_to_a_file_are_equal),
         TEST(a_folder_keeps_its_own_bits),
         TEST(a_changed_file_is_put_together),
+        TEST(hashes_and_copies_need_permission),
+        TEST(what_is_no_file_is_not_opened),
         TEST(other_file_systems_are_synced),
         TEST(files_with_temporary_names_are_whole), /* the last: it cannot be undone */
     };

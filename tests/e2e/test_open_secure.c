@@ -168,11 +168,13 @@ static void hostile_blobs(void **state)
     (void)state;
     struct lh_connection *a = open_key(SECRET), *b = open_key(SECRET);
     const struct blob right = blob_of(b);
+    const uint32_t packet_max = a->small.packet_max;
     for (uint8_t fill = 0; fill < 2; fill++) { /* points of small order */
         struct blob wrong = right;
         memset(wrong.data + wrong.bytes - PAIR_PUBLIC_BYTES, 0, PAIR_PUBLIC_BYTES);
         wrong.data[wrong.bytes - PAIR_PUBLIC_BYTES] = fill;
         expect_refused(attach(a, wrong), "no public key of X25519");
+        assert_int_equal(a->small.packet_max, packet_max); /* of what it announces nothing counts */
     }
     for (size_t bytes = 0; bytes < right.bytes; bytes++)
         assert_int_not_equal(lh_attach(a, right.data, bytes), 0);
@@ -228,7 +230,9 @@ static void loopback_only(void **state)
     struct lh_connection *a = open_with(&security), *b = open_with(NULL);
     const struct blob of_b = blob_of(b);
     expect_refused(attach(a, moved(of_b, (const uint8_t[4]){10, 9, 0, 2})),
-                   "not encrypted: peers on other hosts are refused");
+                   "not encrypted: peers on other hosts are refused (");
+    expect_refused(attach(b, moved(blob_of(a), (const uint8_t[4]){10, 9, 0, 1})),
+                   "not encrypted: peers on other hosts are refused by the peer");
     sim_engines_must(attach(a, moved(of_b, (const uint8_t[4]){127, 0, 0, 1})), "lh_attach");
     sim_engines_must(attach(b, blob_of(a)), "lh_attach");
     assert_int_equal(deliver(b, a, LIMIT_NS), 0);

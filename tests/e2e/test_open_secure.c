@@ -207,6 +207,26 @@ static void changed_on_the_way(void **state)
     }
 }
 
+/* The first that it attaches is the peer; the other, and a side that got its own blob back with a bit changed
+ * that X25519 does not read, have other keys. */
+static void one_blob_twice(void **state)
+{
+    (void)state;
+    struct lh_connection *a = open_key(SECRET), *b = open_key(SECRET), *other = open_key(SECRET),
+                         *alone = open_key(SECRET);
+    struct blob of_b = blob_of(b), back = blob_of(alone);
+    sim_engines_must(attach(a, of_b), "lh_attach");
+    sim_engines_must(attach(other, of_b), "lh_attach");
+    sim_engines_must(attach(b, blob_of(a)), "lh_attach");
+    assert_int_equal(deliver(a, b, LIMIT_NS), 0);
+    assert_int_equal(deliver(other, b, SHORT_NS), -LH_ETIMEDOUT);
+    back.data[back.bytes - 1] ^= 0x80;
+    sim_engines_must(attach(alone, back), "lh_attach");
+    assert_int_equal(deliver(alone, alone, SHORT_NS), -LH_ETIMEDOUT);
+    close_both(a, b);
+    close_both(other, alone);
+}
+
 /* ---- other hosts ------------------------------------------------------------------------------------- */
 
 /* The blob, as of a peer at that IPv4 address. */
@@ -244,7 +264,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages),           cmocka_unit_test(one_sided),
         cmocka_unit_test(keys_that_differ),   cmocka_unit_test(hostile_blobs),
-        cmocka_unit_test(changed_on_the_way), cmocka_unit_test(loopback_only),
+        cmocka_unit_test(changed_on_the_way), cmocka_unit_test(one_blob_twice),
+        cmocka_unit_test(loopback_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

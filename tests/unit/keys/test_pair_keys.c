@@ -258,8 +258,8 @@ static void sides_without_ranks(void **state)
     }
 }
 
-/* One blob that many sides attach to, and copies of it whose public key differs in the bit that X25519 does not
- * read: no two of them have the same secret, nor has a side that gets its own blob back in that way. */
+/* One blob that many sides attach to, and copies of it whose public key differs in the bit that X25519 does
+ * not read: no two of them have the same secret, nor has a side that gets its own blob back in that way. */
 static void one_blob_for_many_sides(void **state)
 {
     (void)state;

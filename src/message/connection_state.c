@@ -252,6 +252,7 @@ static void blob_encode(const struct lh_connection *c, uint8_t *out)
     flags |= sdr_qp_can_take_long(c->qp) ? BLOB_LONG : 0;
     flags |= sdr_qp_can_take_pieces(c->qp) ? BLOB_PIECES : 0;
     flags |= c->key ? BLOB_SECURED : 0;
+    flags |= c->loopback_only ? BLOB_LOCAL : 0;
     lh_put_be32(out, BLOB_MAGIC);
     lh_put_be16(out + 4, BLOB_VERSION);
     lh_put_be16(out + 6, (uint16_t)flags);
@@ -346,14 +347,16 @@ static bool is_local(const struct lh_connection *c, const struct qp_info_endpoin
 static int check_security(const struct lh_connection *c, const struct qp_info_endpoint *peer)
 {
     bool secured = c->peer_flags & BLOB_SECURED;
-    if (c->loopback_only && !secured && !is_local(c, peer))
-        return lh_fail(LH_EHANDSHAKE,
-                       "not encrypted: peers on other hosts are refused (give both sides the same key, or "
-                       "set security.loopback_only to false: --insecure)");
-    if (!c->key == !secured)
+    if (!c->key != !secured)
+        return lh_fail(LH_EHANDSHAKE, "%s encrypts, %s does not (give both sides the same key)",
+                       secured ? "the peer" : "this side", secured ? "this side" : "the peer");
+    /* If the peer alone refuses, it never answers: this side says why. */
+    if (secured || !(c->loopback_only || (c->peer_flags & BLOB_LOCAL)) || is_local(c, peer))
         return 0;
-    return lh_fail(LH_EHANDSHAKE, "%s encrypts, %s does not (give both sides the same key)",
-                   secured ? "the peer" : "this side", secured ? "this side" : "the peer");
+    return lh_fail(LH_EHANDSHAKE,
+                   "not encrypted: peers on other hosts are refused%s (give both sides the same key, or "
+                   "set security.loopback_only to false: --insecure)",
+                   c->loopback_only ? "" : " by the peer");
 }
 
 int connection_encrypt(struct lh_connection *c, const uint8_t secret[SDR_SECRET_BYTES], bool connecting)
@@ -408,6 +411,9 @@ int lh_attach(struct lh_connection *connection, const void *blob, size_t bytes)
         return lh_fail(LH_EHANDSHAKE,
                        "slot size mismatch: peer %llu bytes, this side %llu (use the same on both)",
                        (unsigned long long)peer.slot_bytes, (unsigned long long)c->attr.slot_bytes);
+    error = c->key ? meet(c, blob, bytes) : 0;
+    if (error)
+        return error; /* what is not authentic leaves nothing behind */
     /* Behind NAT its own address is only what it says, and many have the same. */
     struct qp_info_endpoint known = peer.endpoint;
     if (c->seen_family == known.family && sdr_qp_peer_may_be_translated(c->qp, &known) &&
@@ -426,9 +432,7 @@ int lh_attach(struct lh_connection *connection, const void *blob, size_t bytes)
     c->small.packet_max = eager_packet_max(c->attr.mtu_bytes);
     if ((c->peer_flags & BLOB_LONG) && sdr_qp_can_take_long(c->qp))
         c->small.packet_max = sdr_qp_takes_long(c->qp);
-    error = c->key ? meet(c, blob, bytes) : 0;
-    if (!error)
-        error = lh_sdr_qp_connect(c->qp, copy + BLOB_HEADER_BYTES);
+    error = lh_sdr_qp_connect(c->qp, copy + BLOB_HEADER_BYTES);
     if (error)
         return error;
     pthread_mutex_lock(&c->requests->lock);

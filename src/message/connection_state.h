@@ -215,5 +215,6 @@ void onesided_free_sub(struct lh_connection *c);
 #define BLOB_LONG      256u  /* control messages of a connection as long as a packet (control.h) */
 #define BLOB_PIECES    512u  /* data packets in pieces, and probes of the path's MTU (control.h) */
 #define BLOB_SECURED   1024u /* a key, without which there is no connection */
+#define BLOB_LOCAL     2048u /* it refuses peers on other hosts */
 
 #endif

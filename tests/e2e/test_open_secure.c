@@ -168,11 +168,13 @@ static void hostile_blobs(void **state)
     (void)state;
     struct lh_connection *a = open_key(SECRET), *b = open_key(SECRET);
     const struct blob right = blob_of(b);
+    const uint32_t packet_max = a->small.packet_max;
     for (uint8_t fill = 0; fill < 2; fill++) { /* points of small order */
         struct blob wrong = right;
         memset(wrong.data + wrong.bytes - PAIR_PUBLIC_BYTES, 0, PAIR_PUBLIC_BYTES);
         wrong.data[wrong.bytes - PAIR_PUBLIC_BYTES] = fill;
         expect_refused(attach(a, wrong), "no public key of X25519");
+        assert_int_equal(a->small.packet_max, packet_max); /* of what it announces nothing counts */
     }
     for (size_t bytes = 0; bytes < right.bytes; bytes++)
         assert_int_not_equal(lh_attach(a, right.data, bytes), 0);
@@ -205,6 +207,26 @@ static void changed_on_the_way(void **state)
     }
 }
 
+/* The first that it attaches is the peer; the other, and a side that got its own blob back with a bit changed
+ * that X25519 does not read, have other keys. */
+static void one_blob_twice(void **state)
+{
+    (void)state;
+    struct lh_connection *a = open_key(SECRET), *b = open_key(SECRET), *other = open_key(SECRET),
+                         *alone = open_key(SECRET);
+    struct blob of_b = blob_of(b), back = blob_of(alone);
+    sim_engines_must(attach(a, of_b), "lh_attach");
+    sim_engines_must(attach(other, of_b), "lh_attach");
+    sim_engines_must(attach(b, blob_of(a)), "lh_attach");
+    assert_int_equal(deliver(a, b, LIMIT_NS), 0);
+    assert_int_equal(deliver(other, b, SHORT_NS), -LH_ETIMEDOUT);
+    back.data[back.bytes - 1] ^= 0x80;
+    sim_engines_must(attach(alone, back), "lh_attach");
+    assert_int_equal(deliver(alone, alone, SHORT_NS), -LH_ETIMEDOUT);
+    close_both(a, b);
+    close_both(other, alone);
+}
+
 /* ---- other hosts ------------------------------------------------------------------------------------- */
 
 /* The blob, as of a peer at that IPv4 address. */
@@ -228,7 +250,9 @@ static void loopback_only(void **state)
     struct lh_connection *a = open_with(&security), *b = open_with(NULL);
     const struct blob of_b = blob_of(b);
     expect_refused(attach(a, moved(of_b, (const uint8_t[4]){10, 9, 0, 2})),
-                   "not encrypted: peers on other hosts are refused");
+                   "not encrypted: peers on other hosts are refused (");
+    expect_refused(attach(b, moved(blob_of(a), (const uint8_t[4]){10, 9, 0, 1})),
+                   "not encrypted: peers on other hosts are refused by the peer");
     sim_engines_must(attach(a, moved(of_b, (const uint8_t[4]){127, 0, 0, 1})), "lh_attach");
     sim_engines_must(attach(b, blob_of(a)), "lh_attach");
     assert_int_equal(deliver(b, a, LIMIT_NS), 0);
@@ -240,7 +264,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages),           cmocka_unit_test(one_sided),
         cmocka_unit_test(keys_that_differ),   cmocka_unit_test(hostile_blobs),
-        cmocka_unit_test(changed_on_the_way), cmocka_unit_test(loopback_only),
+        cmocka_unit_test(changed_on_the_way), cmocka_unit_test(one_blob_twice),
+        cmocka_unit_test(loopback_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -258,12 +258,40 @@ static void sides_without_ranks(void **state)
     }
 }
 
+/* One blob that many sides attach to, and copies of it whose public key differs in the bit that X25519 does
+ * not read: no two of them have the same secret, nor has a side that gets its own blob back in that way. */
+static void one_blob_for_many_sides(void **state)
+{
+    (void)state;
+    uint8_t blob[BLOB_BYTES], copy[BLOB_BYTES], own[BLOB_BYTES], secrets[3 * CREATIONS][PAIR_SECRET_BYTES];
+    struct key_group group = {.name = "of the key"};
+    unsigned count = 0;
+    memcpy(group.pairs, group_secret, sizeof group.pairs);
+    struct blob_key *side = create_side(&group, blob);
+    memcpy(copy, blob, sizeof copy);
+    copy[BLOB_BYTES - 1] ^= 0x80;
+    for (unsigned i = 0; i < CREATIONS; i++) {
+        for (unsigned how = 0; how < 3; how++) {
+            struct blob_key *other = create_side(&group, own);
+            own[BLOB_BYTES - 1] ^= 0x80;
+            const uint8_t *given = how == 0 ? blob : how == 1 ? copy : own;
+            assert_true(blob_key_meet(other, given, BLOB_BYTES, secrets[count++]) >= 0);
+            blob_key_free(other);
+        }
+    }
+    for (unsigned i = 0; i < count; i++)
+        for (unsigned k = 0; k < i; k++)
+            assert_memory_not_equal(secrets[i], secrets[k], PAIR_SECRET_BYTES);
+    blob_key_free(side);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(both_have_the_same),   cmocka_unit_test(sides_without_ranks),
-        cmocka_unit_test(secrets_are_hkdf),     cmocka_unit_test(no_secret_twice),
-        cmocka_unit_test(another_group_secret), cmocka_unit_test(public_keys_that_are_none),
+        cmocka_unit_test(both_have_the_same),      cmocka_unit_test(sides_without_ranks),
+        cmocka_unit_test(secrets_are_hkdf),        cmocka_unit_test(no_secret_twice),
+        cmocka_unit_test(another_group_secret),    cmocka_unit_test(public_keys_that_are_none),
+        cmocka_unit_test(one_blob_for_many_sides),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

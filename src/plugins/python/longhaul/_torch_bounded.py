@@ -167,7 +167,7 @@ class BoundedHook:
             if self._feedback is None:
                 work = self.group.allreduce([tensor], options)
             else:
-                work, average = self._feedback.start(bucket.index(), tensor)
+                work, average = self._feedback.start(bucket.parameters(), tensor)
                 size = 4 * tensor.numel() * (self.group.size() - 1)
         except BaseException:
             self._ended(current, None, 0)

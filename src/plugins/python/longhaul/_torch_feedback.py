@@ -4,7 +4,10 @@ Each rank gathers the others' gradients by an all-gather that ends by a deadline
 knows which granules (1024 bytes) of which rank it lacks; in the next step all ranks tell each other, over the
 reliable path. In the step after that the owner of a granule that some rank lacks adds it again to what it
 sends, and the ranks that had it take it off again. So all replicas add the same numbers, some of them two
-steps late, and do not drift apart. While a granule is missing it counts as 0.
+steps late, and drift apart by rounding alone. While a granule is missing it counts as 0.
+
+The first step of a bucket is reliable, as DDP makes other buckets after it, by the order in which gradients
+came: what is missing of one bucket has no place in another.
 
 With the Hadamard transform, gradients are encoded for all of this: a granule that is late is a little of many
 elements, in place of 256 whole ones.
@@ -13,6 +16,7 @@ elements, in place of 256 whole ones.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -43,8 +47,14 @@ class _Step:
     of_all: torch.Tensor | None = None  # [rank that lacks, rank, granule]
 
 
+@dataclasses.dataclass
+class _Bucket:
+    parameters: Sequence[torch.Tensor]  # whose ids name it, and so stay theirs
+    steps: list[_Step]  # the last two
+
+
 class Feedback:
-    """The state of a hook: for each bucket its last two steps.
+    """The state of a hook: of each bucket, which is its parameters in their order.
 
     hadamard, stride: of the transform; stride 0: the default.
     """
@@ -52,17 +62,17 @@ class Feedback:
     def __init__(self, group: Any, hadamard: bool, stride: int) -> None:
         self._group = group
         self._transform = Hadamard("f32", stride=stride, seed=_SEED) if hadamard else None
-        self._steps: dict[tuple[int, int], list[_Step]] = {}
+        self._buckets: dict[tuple[int, ...], _Bucket] = {}
 
-    def start(self, index: int, gradients: torch.Tensor) -> tuple[Any, Any]:
+    def start(self, parameters: Sequence[torch.Tensor], gradients: torch.Tensor) -> tuple[Any, Any]:
         """Starts to average a bucket. Returns the work, and a function that returns the average after it.
 
-        index: of the bucket. The last step of the bucket has ended.
+        parameters: of the bucket, whose last step has ended.
         """
         size, rank, count = self._group.size(), self._group.rank(), gradients.numel()
         if gradients.dtype is not torch.float32:
             raise TypeError(f"gradients of {gradients.dtype}: no feedback (float32 only)")
-        known = self._steps.setdefault((index, count), [])
+        known = self._known(parameters)
         if known and not known[-1].ended:  # ranks no longer agree on what is late
             raise RuntimeError("bounded_hook: a reduction has failed (make another hook at all ranks)")
         sent = torch.zeros(-(-count // _GRANULE) * _GRANULE)
@@ -72,11 +82,12 @@ class Feedback:
         sent, back = self._fed_back(known, sent)
         if known:
             self._tell(known[-1])
+        options = None if known else Reliable()
+        del known[:-1]  # before memory for this step is taken
         lacks = torch.zeros(size, sent.numel() // _GRANULE, dtype=torch.bool)
         step = _Step(sent.new_zeros((size, sent.numel())), lacks)
-        work = self._group.all_gather_single(step.came.view(-1), sent)
-        del known[:-1]
         known.append(step)
+        work = self._group.all_gather_single(step.came.view(-1), sent, options)
 
         def finish() -> torch.Tensor:
             self._note_missing(step, work.missing_ranges)
@@ -87,6 +98,15 @@ class Feedback:
             return result[:count]
 
         return work, finish
+
+    def _known(self, parameters: Sequence[torch.Tensor]) -> list[_Step]:
+        name = tuple(map(id, parameters))
+        if name not in self._buckets:
+            ours = set(name)
+            for other in [each for each in self._buckets if not ours.isdisjoint(each)]:
+                del self._buckets[other]  # DDP has made other buckets
+            self._buckets[name] = _Bucket(parameters, [])
+        return self._buckets[name].steps
 
     def _fed_back(self, known: list[_Step], sent: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """What is sent, with what ranks lack of the step before the last; and what had come of that here."""

@@ -83,11 +83,11 @@ def bounded_hook(
     parameters now and then (torch.distributed.algorithms.model_averaging.averagers.PeriodicModelAverager).
 
     feedback: of DistributedDataParallel: what is missing at some rank is added by all ranks two steps later.
-    So nothing is lost, and replicas stay together, but for the last two steps. Each rank then gets the
-    gradients of all others, ranks - 1 times their bytes, and keeps those of two steps: for few ranks, one a
-    site. Until it comes, missing data counts as 0. hadamard: of feedback: gradients are encoded; stride: of
-    the transform (longhaul.Hadamard), in elements; 0: the default. Without feedback the library encodes, and
-    chooses the stride.
+    So replicas stay together, but for the last two steps, and for rounding. The first step is reliable, since
+    DDP makes other buckets after it. Each rank then gets the gradients of all others, ranks - 1 times their
+    bytes, and keeps those of two steps: for few ranks, one a site. Until it comes, missing data counts as 0.
+    hadamard: of feedback: gradients are encoded; stride: of the transform (longhaul.Hadamard), in elements;
+    0: the default. Without feedback the library encodes, and chooses the stride.
     ValueError: deadline, code, or options that there are only with feedback.
     """
     if not feedback and (not hadamard or stride):

@@ -4,6 +4,7 @@ with one process.
 
 import datetime
 import os
+import re
 import signal
 import sys
 import unittest
@@ -128,16 +129,103 @@ def fed_back(rank, size, port, feedback, loss):
     hook = longhaul.torch.bounded_hook(5.0, options=options, **feedback)
     count, steps = 70000, 24
     found, wanted = torch.zeros(2, count), torch.zeros(2, count)
+    parameters = [[torch.zeros(count)] for _ in range(2)]
     for step in range(steps):
         each = [values(r, step, count) * (step < steps - 12) for r in range(size)]
         for bucket in range(2):  # two that are reduced at once
             wanted[bucket] += sum(one[bucket] for one in each) / size
-        futures = [hook(None, Bucket(each[rank][bucket].clone(), bucket, 2)) for bucket in range(2)]
+        futures = [
+            hook(None, Bucket(each[rank][bucket].clone(), bucket, 2, parameters[bucket]))
+            for bucket in range(2)
+        ]
         for bucket in range(2):
             found[bucket] += futures[bucket].wait()
     dist.destroy_process_group()
     missing = sum(step.missing_bytes for step in hook.steps)
     return ((found - wanted).norm() / wanted.norm()).item(), missing
+
+
+class Three(torch.nn.Module):
+    """Parameters of one size, whose gradients come in another order than DDP supposes at first."""
+
+    COUNT = 40_000
+
+    def __init__(self):
+        super().__init__()
+        self.parts = torch.nn.ParameterList(torch.zeros(self.COUNT) for _ in range(3))
+
+    def forward(self, x, factors):
+        return sum((part * x * factor).sum() for part, factor in zip(self.parts, factors))
+
+
+def fed_back_to_its_own(rank, size, port):
+    """DDP makes other buckets after the first step; a hook has two models. What is late goes where it
+    belongs: the sums of gradients are those of a training without loss.
+    """
+    enter(rank, size, port)
+    options = longhaul.torch.Options(attr={"link": "loss=1e-1,seed=5"})
+    hook = longhaul.torch.bounded_hook(5.0, options=options, feedback=True, hadamard=False)
+    factors, steps = ((1, 100, 10_000), (7, 5, 3)), 24
+    models = [torch.nn.parallel.DistributedDataParallel(Three()) for _ in factors]
+    sums = [[torch.zeros(Three.COUNT) for _ in range(3)] for _ in models]
+    for model in models:
+        hook.register(model)
+    for step in range(steps):
+        x = torch.full((Three.COUNT,), float(step < steps - 18))
+        for model, factor, total in zip(models, factors, sums):
+            model.zero_grad()
+            model(x, factor).backward()
+            for part, each in zip(model.module.parts, total):
+                each += part.grad
+    assert sum(step.missing_bytes for step in hook.steps) > 0
+    assert len(hook._feedback._buckets) == 2  # those of before are gone
+    for factor, total in zip(factors, sums):
+        for wanted, each in zip(factor, total):
+            close = torch.isclose(each, torch.tensor(6.0 * wanted), rtol=1e-4)
+            assert close.all(), (wanted, each[~close])
+    del model, models
+    dist.destroy_process_group()
+
+
+def fed_back_alone(rank, size, port):
+    """One rank; gradients of another type, which are refused."""
+    enter(rank, size, port)
+    hook = longhaul.torch.bounded_hook(feedback=True)
+    parameters = [torch.zeros(1000)]
+    for step in range(4):
+        result = hook(None, Bucket(torch.full((1000,), float(step)), 0, 1, parameters)).wait()
+        assert torch.allclose(result, torch.full((1000,), float(step)), atol=1e-5), result
+    for dtype in (torch.float16, torch.bfloat16):
+        model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 3).to(dtype))
+        hook.register(model)
+        try:
+            model(torch.ones(3, dtype=dtype)).sum().backward()
+        except (TypeError, RuntimeError) as error:
+            assert "no feedback (float32 only)" in str(error), error
+        else:
+            raise AssertionError(dtype)
+    del model
+    dist.destroy_process_group()
+
+
+def fed_back_after_a_failure(rank, size, port):
+    """Rank 1 leaves out a reduction: what is missing where is no longer known, and the hook says so."""
+    enter(rank, size, port)
+    hook = longhaul.torch.bounded_hook(None, feedback=True)
+    bucket = Bucket(torch.ones(1000), 0, 1, [torch.zeros(1000)])
+    for _ in range(3):
+        hook(None, bucket).wait()
+    if rank == 0:
+        hook.group.set_timeout(datetime.timedelta(seconds=0.5))
+        for reason in ("timed out|timeout|deadline", "a reduction has failed", "a reduction has failed"):
+            try:
+                hook(None, bucket).wait()
+            except (RuntimeError, longhaul.LonghaulError) as error:
+                assert re.search(reason, str(error)), (reason, error)
+            else:
+                raise AssertionError(reason)
+    dist.barrier()
+    dist.destroy_process_group()
 
 
 def values(rank, step, count):
@@ -183,8 +271,8 @@ def scored(rank, size, port, loss, seed, steps, feedback):
 class Bucket:
     """A bucket of DDP: its place among `count` of a backward pass."""
 
-    def __init__(self, tensor, place, count):
-        self.buffer, self.index = (lambda: tensor), (lambda: place)
+    def __init__(self, tensor, place, count, parameters=()):
+        self.buffer, self.index, self.parameters = (lambda: tensor), (lambda: place), (lambda: parameters)
         self.is_last = lambda: place == count - 1
 
 
@@ -382,6 +470,9 @@ class Training(unittest.TestCase):
                 for error, missing in ranks.run(fed_back, size, {"feedback": True, **options}, "5e-2"):
                     self.assertGreater(missing, 0)
                     self.assertLess(error, 1e-4)
+        ranks.run(fed_back_to_its_own, 2)
+        ranks.run(fed_back_alone, 1)
+        ranks.run(fed_back_after_a_failure, 2)
         for error, missing in ranks.run(fed_back, 2, {}, "5e-2"):
             self.assertGreater(error, 1e-2)
         with self.assertRaisesRegex(ValueError, "only with feedback"):

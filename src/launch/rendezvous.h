@@ -19,9 +19,11 @@
  * needs, and only bounds what a stuck or hostile client costs. */
 #define RENDEZVOUS_TIMEOUT_NS (5 * LH_NS_PER_S)
 
-/* What both sides report when no ping came back. */
+/* What both sides report when no ping came back; the beginning, whatever the cause. */
+#define RENDEZVOUS_UDP_TEXT "UDP packets do not pass"
 #define RENDEZVOUS_NO_UDP                                                                                  \
-    "UDP packets do not pass, TCP does: a firewall on the path (let UDP ports 4791 and 49152-65535 "       \
+    RENDEZVOUS_UDP_TEXT                                                                                    \
+    ", TCP does: a firewall on the path (let UDP ports 4791 and 49152-65535 "                              \
     "through the firewalls of both hosts)"
 
 enum rendezvous_state {

@@ -422,8 +422,9 @@ static int on_proposal(struct rendezvous *r, uint8_t version, const uint8_t *bod
         return error;
     r->agreed = handshake_agree(&r->mine, &theirs);
     error = open_agreed(r);
-    if (!error)
-        error = send_own_blob(r);
+    if (error)
+        return error;
+    error = send_own_blob(r);
     return error == -LH_EPEER ? 0 : error; /* the peer has closed, and its reason may be here */
 }
 
@@ -792,9 +793,14 @@ int rendezvous_step(struct rendezvous *r, struct rendezvous_permit permit, lh_ti
     return r->state >= RENDEZVOUS_PATH ? step_open(r, permit, now) : 0;
 }
 
+bool rendezvous_reads(const struct rendezvous *r)
+{
+    return !all_received(r);
+}
+
 lh_time rendezvous_next_ns(const struct rendezvous *r, lh_time now)
 {
-    if (!r->promised && channel_has_unread(&r->channel))
+    if (rendezvous_reads(r) && channel_has_unread(&r->channel))
         return now;
     if (r->state < RENDEZVOUS_PATH && !brings_frames(r))
         return waits_for_an_answer(r) ? r->answer_until_ns : LH_TIME_NEVER;

@@ -474,8 +474,8 @@ static void sleep_and_take(struct lh_listener *listener)
                                           {.fd = listener->wake_fd, .events = POLLIN}};
     nfds_t count = 2;
     for (uint32_t i = 0; i < listener->client_count; i++)
-        /* Frames of streams wake the thread otherwise; behind READY they are not this thread's. */
-        if (!listener->clients[i]->handshake.stream && !listener->clients[i]->handshake.promised)
+        /* Frames of streams wake the thread otherwise. */
+        if (!listener->clients[i]->handshake.stream && rendezvous_reads(&listener->clients[i]->handshake))
             fds[count++] = (struct pollfd){.fd = listener->clients[i]->handshake.fd, .events = POLLIN};
     lh_time span = next_step(listener, tcp_now());
     if (brings_streams(listener))
@@ -778,8 +778,8 @@ static int drive(struct attempt *attempt, struct rendezvous *r)
         forward_busy(attempt, r);
         if (now >= attempt->deadline)
             return too_late(attempt, r);
-        int error = tcp_wait(r->stream ? attempt->wake_fd : r->fd, false,
-                             lh_earlier(attempt->deadline, rendezvous_next_ns(r, now)));
+        int fd = r->stream ? attempt->wake_fd : rendezvous_reads(r) ? r->fd : -1;
+        int error = tcp_wait(fd, false, lh_earlier(attempt->deadline, rendezvous_next_ns(r, now)));
         if (r->stream)
             drain(attempt->wake_fd);
         if (error && error != -LH_ETIMEDOUT)

@@ -77,7 +77,8 @@ static bool peer_hosts(const struct rendezvous *r, char seen[TCP_NAME_MAX], char
 static int no_path_to(const struct rendezvous *r, const char *reason)
 {
     char seen[TCP_NAME_MAX], own[TCP_NAME_MAX];
-    if (r->accepting || r->state != RENDEZVOUS_PATH || r->path || !peer_hosts(r, seen, own))
+    bool is_it = !strncmp(reason, RENDEZVOUS_UDP_TEXT, strlen(RENDEZVOUS_UDP_TEXT));
+    if (!is_it || r->accepting || r->state != RENDEZVOUS_PATH || r->path || !peer_hosts(r, seen, own))
         return lh_fail(LH_EHANDSHAKE, "the remote side refused: %s", reason);
     return lh_fail(LH_EHANDSHAKE,
                    "UDP packets do not pass, TCP does: the remote side is behind NAT or a port forwarding "
@@ -86,7 +87,7 @@ static int no_path_to(const struct rendezvous *r, const char *reason)
                    own, seen);
 }
 
-/* Keeps the reason for people, without characters that a terminal could act on. Three reasons are recognised
+/* Keeps the reason for people, without characters that a terminal could act on. Four reasons are recognised
  * by their text, which is part of the protocol: a REFUSE carries no code. */
 static int refused(struct rendezvous *r, const struct handshake_header *header)
 {
@@ -98,7 +99,7 @@ static int refused(struct rendezvous *r, const struct handshake_header *header)
     reason[length] = '\0';
     r->older = r->state == RENDEZVOUS_PROPOSAL && header->version < r->version &&
                strstr(reason, HANDSHAKE_VERSION_TEXT);
-    r->full = r->state < RENDEZVOUS_QUEUED && !strcmp(reason, HANDSHAKE_FULL);
+    r->full = !r->accepting && !r->ready && !strcmp(reason, HANDSHAKE_FULL);
     r->closed = r->stream && r->state == RENDEZVOUS_PROPOSAL && !strcmp(reason, HANDSHAKE_CLOSED);
     return no_path_to(r, reason);
 }
@@ -421,8 +422,9 @@ static int on_proposal(struct rendezvous *r, uint8_t version, const uint8_t *bod
         return error;
     r->agreed = handshake_agree(&r->mine, &theirs);
     error = open_agreed(r);
-    if (!error)
-        error = send_own_blob(r);
+    if (error)
+        return error;
+    error = send_own_blob(r);
     return error == -LH_EPEER ? 0 : error; /* the peer has closed, and its reason may be here */
 }
 
@@ -502,11 +504,11 @@ static int on_cookie(struct rendezvous *r, const struct handshake_header *header
 }
 
 /* Once each way, right or wrong, or a flood of them would hold up the listener's thread: the client's comes
- * ahead of its proposal, the listener's behind its own. */
+ * ahead of its proposal, the listener's behind its own, and perhaps behind its blob. */
 static bool expects_cookie(const struct rendezvous *r)
 {
     return !r->stream && !r->cookie_came &&
-           (r->state == RENDEZVOUS_PROPOSAL || (!r->accepting && r->state == RENDEZVOUS_BLOB));
+           (r->accepting ? r->state == RENDEZVOUS_PROPOSAL : r->state <= RENDEZVOUS_PATH);
 }
 
 static int on_frame(struct rendezvous *r, const struct handshake_header *header, lh_time now)
@@ -791,9 +793,14 @@ int rendezvous_step(struct rendezvous *r, struct rendezvous_permit permit, lh_ti
     return r->state >= RENDEZVOUS_PATH ? step_open(r, permit, now) : 0;
 }
 
+bool rendezvous_reads(const struct rendezvous *r)
+{
+    return !all_received(r);
+}
+
 lh_time rendezvous_next_ns(const struct rendezvous *r, lh_time now)
 {
-    if (!r->promised && channel_has_unread(&r->channel))
+    if (rendezvous_reads(r) && channel_has_unread(&r->channel))
         return now;
     if (r->state < RENDEZVOUS_PATH && !brings_frames(r))
         return waits_for_an_answer(r) ? r->answer_until_ns : LH_TIME_NEVER;

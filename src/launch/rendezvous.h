@@ -19,9 +19,11 @@
  * needs, and only bounds what a stuck or hostile client costs. */
 #define RENDEZVOUS_TIMEOUT_NS (5 * LH_NS_PER_S)
 
-/* What both sides report when no ping came back. */
+/* What both sides report when no ping came back; the beginning, whatever the cause. */
+#define RENDEZVOUS_UDP_TEXT "UDP packets do not pass"
 #define RENDEZVOUS_NO_UDP                                                                                  \
-    "UDP packets do not pass, TCP does: a firewall on the path (let UDP ports 4791 and 49152-65535 "       \
+    RENDEZVOUS_UDP_TEXT                                                                                    \
+    ", TCP does: a firewall on the path (let UDP ports 4791 and 49152-65535 "                              \
     "through the firewalls of both hosts)"
 
 enum rendezvous_state {
@@ -111,6 +113,9 @@ uint64_t rendezvous_link_bytes(const struct rendezvous *r);
 /* Goes on as far as can be without waiting. 1: the connection stands, and is the caller's
  * (rendezvous_done); 0: more is to come; or why it failed, to be dropped then. */
 int rendezvous_step(struct rendezvous *r, struct rendezvous_permit permit, lh_time now);
+/* Whether a step reads what comes. Behind the accepting side's READY it is for the connection, and a poll for
+ * it would return at once, again and again. */
+bool rendezvous_reads(const struct rendezvous *r);
 /* When to step again at the latest, though nothing was read; LH_TIME_NEVER: no need. */
 lh_time rendezvous_next_ns(const struct rendezvous *r, lh_time now);
 /* Accepting side: sends BUSY to a waiting client that has no READY. -LH_EPEER: it does not read. Version 1

@@ -17,7 +17,8 @@ struct addrinfo;
 lh_time tcp_now(void);
 /* now + timeout, LH_TIME_NEVER saturates. */
 lh_time tcp_deadline(lh_time timeout_ns);
-/* Waits until the descriptor is readable (or writable). 0, -LH_ETIMEDOUT, -LH_ESYSTEM. */
+/* Waits until the descriptor is readable (or writable); below 0: for the deadline. 0, -LH_ETIMEDOUT,
+ * -LH_ESYSTEM. */
 int tcp_wait(int fd, bool writable, lh_time deadline);
 
 /* Splits "HOST:PORT", "[HOST]:PORT" or ":PORT"; host gets "" for the last. -LH_EINVAL names what is wrong.

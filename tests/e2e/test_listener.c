@@ -192,6 +192,40 @@ static void a_crowd_is_stalled(void **state)
     stalled_clients_hold_nobody(STALLED_MAX, true);
 }
 
+static void *accept_main(void *argument)
+{
+    assert_int_equal(lh_accept(listener, 3 * PATIENCE_NS, argument), 0);
+    return NULL;
+}
+
+/* A client without an answer to a ping has READY, and the one call of lh_accept(). One that has answered is
+ * served ahead of it, long before the other is sent away: its link makes that as late as can be. */
+static void a_proven_client_goes_first(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    lh_time next;
+    uint8_t body[HANDSHAKE_BODY_MAX], version;
+    uint32_t bytes;
+    struct lh_connection *accepted, *deaf = deaf_endpoint();
+    struct visit visit = {.timeout_ns = PATIENCE_NS, .patient = UINT32_MAX};
+    assert_int_equal(pthread_create(&thread, NULL, accept_main, &accepted), 0);
+    int fd = stalled_client(HANDSHAKE_VERSION, deaf, "rtt=1s,rate=1Mbit");
+    while (read_frame(fd, &version, body, &bytes) != HANDSHAKE_BLOB)
+        continue;
+    assert_int_equal(lh_attach(deaf, body, bytes), 0);
+    assert_int_equal(lh_progress(deaf, &next), 0); /* a ping */
+    while (read_frame(fd, &version, body, &bytes) != HANDSHAKE_READY)
+        continue;
+    visit_start(&visit);
+    pthread_join(thread, NULL);
+    assert_int_equal(recv(fd, body, sizeof body, MSG_DONTWAIT), -1);
+    visit_end(&visit, 0);
+    lh_close(accepted);
+    close(fd);
+    lh_close(deaf);
+}
+
 /* Nobody calls lh_accept() until the client was told often enough that it has to wait, which takes longer
  * than it would have waited without. */
 static void a_client_that_is_told_waits(void **state)
@@ -564,6 +598,27 @@ static void *hasty_host(void *argument)
     return NULL;
 }
 
+/* It is ready at once, and goes; no packet comes from it. */
+static void *host_that_leaves(void *argument)
+{
+    struct host *host = argument;
+    struct lh_connection *deaf = deaf_endpoint();
+    uint8_t body[HANDSHAKE_BODY_MAX], version;
+    uint32_t bytes;
+    assert_int_equal(tcp_wait(host->listener, false, tcp_deadline(PATIENCE_NS)), 0);
+    int fd = accept(host->listener, NULL, NULL);
+    assert_int_equal(read_frame(fd, &version, body, &bytes), HANDSHAKE_PROPOSAL);
+    send_proposal(fd, version, "none");
+    send_blob(fd, deaf);
+    write_frame(fd, version, HANDSHAKE_READY, NULL, 0);
+    shutdown(fd, SHUT_WR);
+    while (recv(fd, body, sizeof body, 0) > 0)
+        continue;
+    close(fd);
+    lh_close(deaf);
+    return NULL;
+}
+
 static int visit_host(struct host *host, void *(*run)(void *), lh_time timeout_ns)
 {
     char at[32];
@@ -595,6 +650,24 @@ static void a_client_returns_with_its_cookie(void **state)
     struct host host = {0};
     assert_int_equal(visit_host(&host, full_host, PATIENCE_NS), -LH_EHANDSHAKE);
     assert_non_null(strstr(lh_last_error(), "not today"));
+}
+
+static lh_time thread_time(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return (lh_time)time.tv_sec * LH_NS_PER_S + (lh_time)time.tv_nsec;
+}
+
+/* What comes behind READY is not of the handshake: a client that waits for packets does not run in circles
+ * around it. */
+static void a_host_that_is_ready_and_leaves(void **state)
+{
+    (void)state;
+    struct host host = {0};
+    lh_time before = thread_time();
+    assert_int_equal(visit_host(&host, host_that_leaves, LH_NS_PER_S), -LH_ETIMEDOUT);
+    assert_in_range(thread_time() - before, 0, LH_NS_PER_S / 4);
 }
 
 /* Its cookie, or its proposal, may meet a reset: what was received before that counts. */
@@ -676,12 +749,6 @@ static bool keep_word(void *context, enum lh_notice notice, const char *text)
     return true;
 }
 
-static void *accept_main(void *argument)
-{
-    assert_int_equal(lh_accept(listener, 3 * PATIENCE_NS, argument), 0);
-    return NULL;
-}
-
 /* Nothing but the notice says who it was. */
 static void a_client_that_resets_is_named(void **state)
 {
@@ -728,6 +795,7 @@ int main(void)
         WITH_LISTENER(eight_stalled_after_their_blob),
         WITH_LISTENER(a_crowd_is_stalled),
         WITH_LISTENER(long_links_share_a_bound),
+        WITH_LISTENER(a_proven_client_goes_first),
         WITH_LISTENER(a_client_that_is_told_waits),
         WITH_LISTENER(a_client_of_a_full_house_waits),
         WITH_LISTENER(a_client_in_a_hurry_goes),
@@ -738,6 +806,7 @@ int main(void)
         WITH_LISTENER(cookies_without_end),
         cmocka_unit_test(a_client_that_is_refused_at_once),
         cmocka_unit_test(a_client_returns_with_its_cookie),
+        cmocka_unit_test(a_host_that_is_ready_and_leaves),
         cmocka_unit_test(an_older_host_is_asked_in_its_version),
         cmocka_unit_test(hosts_that_talk_nonsense),
         cmocka_unit_test(a_listener_that_cannot_propose),

@@ -378,12 +378,12 @@ static void no_busy_in_version_1(void **state)
 }
 
 /* An endpoint that makes no progress by itself; bytes: of blob, which holds LH_BLOB_MAX. */
-static struct lh_connection *open_deaf(uint8_t *blob, size_t *bytes)
+static struct lh_connection *open_deaf(const char *device, uint8_t *blob, size_t *bytes)
 {
     struct lh_attr own = attr;
     struct lh_connection *deaf;
     own.workers = LH_NO_WORKERS;
-    own.device = "udp:127.0.0.1";
+    own.device = device;
     own.mtu_bytes = 1024; /* as propose_in() */
     own.chunk_bytes = 1024;
     own.channels = 1;
@@ -394,6 +394,57 @@ static struct lh_connection *open_deaf(uint8_t *blob, size_t *bytes)
     return deaf;
 }
 
+/* A client that has the listener's blob, of an endpoint that answers nothing; as after NAT its address is
+ * another than that of the TCP connection. */
+static struct lh_connection *client_behind_a_blob(struct rendezvous *r, int ends[2])
+{
+    uint8_t blob[LH_BLOB_MAX];
+    size_t bytes;
+    struct lh_connection *deaf = open_deaf("udp:127.0.0.2", blob, &bytes);
+    attr.workers = 1;
+    connect_ends(ends);
+    assert_int_equal(rendezvous_connect(r, ends[0], &attr, HANDSHAKE_VERSION, NULL, NULL, NULL), 0);
+    expect_heard(ends[1], HANDSHAKE_PROPOSAL, NULL);
+    propose_in(ends[1], HANDSHAKE_VERSION);
+    format_in(ends[1], HANDSHAKE_VERSION, HANDSHAKE_BLOB, blob, bytes);
+    RUN_UNTIL(r, r->state == RENDEZVOUS_PATH);
+    return deaf;
+}
+
+/* The listener may send a client away until it has the client's blob, though its own has left before. */
+static void full_behind_an_early_blob(void **state)
+{
+    (void)state;
+    struct rendezvous r;
+    int ends[2];
+    struct lh_connection *deaf = client_behind_a_blob(&r, ends);
+    say(ends[1], HANDSHAKE_COOKIE, "0123456789abcdef");
+    RUN_UNTIL(&r, r.has_cookie);
+    say(ends[1], HANDSHAKE_REFUSE, HANDSHAKE_FULL);
+    expect_error(step(&r, all, tcp_now()), -LH_EHANDSHAKE, HANDSHAKE_FULL);
+    assert_true(r.full); /* it returns */
+    drop(&r);
+    close(ends[1]);
+    lh_close(deaf);
+    attr.workers = LH_NO_WORKERS;
+}
+
+/* Other reasons are told as they are, though there may be NAT. */
+static void another_reason_behind_an_early_blob(void **state)
+{
+    (void)state;
+    struct rendezvous r;
+    int ends[2];
+    struct lh_connection *deaf = client_behind_a_blob(&r, ends);
+    say(ends[1], HANDSHAKE_REFUSE, "not today");
+    expect_error(step(&r, all, tcp_now()), -LH_EHANDSHAKE, "not today");
+    assert_false(r.full);
+    drop(&r);
+    close(ends[1]);
+    lh_close(deaf);
+    attr.workers = LH_NO_WORKERS;
+}
+
 /* No ping comes back from the endpoint of this blob. */
 static void no_packet_passes(void **state)
 {
@@ -401,7 +452,7 @@ static void no_packet_passes(void **state)
     struct rendezvous r;
     uint8_t blob[LH_BLOB_MAX];
     size_t bytes;
-    struct lh_connection *deaf = open_deaf(blob, &bytes);
+    struct lh_connection *deaf = open_deaf("udp:127.0.0.1", blob, &bytes);
     int fd = accept_one(&r);
     propose_in(fd, HANDSHAKE_VERSION);
     format_in(fd, HANDSHAKE_VERSION, HANDSHAKE_BLOB, blob, bytes);
@@ -425,7 +476,7 @@ static void a_promise_without_an_answer(void **state)
     char theirs[HANDSHAKE_BODY_MAX + 1];
     size_t bytes;
     lh_time next;
-    struct lh_connection *deaf = open_deaf(blob, &bytes);
+    struct lh_connection *deaf = open_deaf("udp:127.0.0.1", blob, &bytes);
     attr.workers = 1;
     int fd = accept_one(&r);
     propose_in(fd, HANDSHAKE_VERSION);
@@ -767,6 +818,8 @@ int main(void)
         cmocka_unit_test_setup(frames_in_their_order, set_up),
         cmocka_unit_test_setup(a_frame_in_parts, set_up),
         cmocka_unit_test_setup(no_busy_in_version_1, set_up),
+        cmocka_unit_test_setup(full_behind_an_early_blob, set_up),
+        cmocka_unit_test_setup(another_reason_behind_an_early_blob, set_up),
         cmocka_unit_test_setup(no_packet_passes, set_up),
         cmocka_unit_test_setup(a_promise_without_an_answer, set_up),
         cmocka_unit_test_setup(polls_of_the_path, set_up),

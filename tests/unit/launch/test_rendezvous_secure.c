@@ -167,6 +167,39 @@ static void test_two_round_trips(void **state)
     attr.workers = LH_NO_WORKERS;
 }
 
+static void expect_no_greeting(const void *greeting, size_t bytes, const char *words)
+{
+    char where[32];
+    uint16_t port;
+    int listener, fd;
+    struct channel channel;
+    struct rendezvous server;
+    assert_int_equal(tcp_listen("127.0.0.1:0", &listener, &port), 0);
+    snprintf(where, sizeof where, "127.0.0.1:%u", port);
+    assert_int_equal(tcp_connect(where, tcp_deadline(PATIENCE_NS), &fd), 0);
+    channel = (struct channel){.fd = fd};
+    assert_int_equal(tcp_wait(listener, false, tcp_deadline(PATIENCE_NS)), 0);
+    fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    close(listener);
+    rendezvous_accept(&server, fd, &attr, &admission, NULL);
+    assert_int_equal(rendezvous_accept_secure(&server, tls), 0);
+    assert_int_equal(channel_secure_greeting(&channel, tls, greeting, bytes), 0);
+    expect_error(step_until_failed(&server), -LH_EHANDSHAKE, words);
+    drop(&server);
+    channel_close(&channel);
+}
+
+/* Of one who has the key. */
+static void test_greetings_that_are_none(void **state)
+{
+    static const uint8_t older[] = {HANDSHAKE_VERSION_EARLY - 1, 0}, many[CHANNEL_GREETING_MAX] = {255};
+    (void)state;
+    expect_no_greeting(older, sizeof older, "invalid handshake version 6 in TLS");
+    expect_no_greeting(many, 1, "invalid proposal length 0");
+    expect_no_greeting(many, 9, "invalid proposal length 8");
+    expect_no_greeting(many, sizeof many, "invalid proposal length 511");
+}
+
 /* A client keeps its place against strangers as soon as it has proved the key. */
 static void test_standing(void **state)
 {
@@ -866,6 +899,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_both_are_done),
         cmocka_unit_test(test_two_round_trips),
+        cmocka_unit_test(test_greetings_that_are_none),
         cmocka_unit_test(test_standing),
         cmocka_unit_test(test_full_listener),
         cmocka_unit_test(test_return_with_cookie),

@@ -43,6 +43,7 @@ struct path {
 };
 
 static struct tls_context *right, *other;
+static const uint8_t greeting[] = "a greeting of the client"; /* in each handshake */
 
 static struct tls_context *context_of(uint8_t byte)
 {
@@ -84,7 +85,7 @@ static void begin(struct path *path, struct tls_context *client, struct tls_cont
     path->up = (struct flow){.from = near[1], .to = far[0], .cut = NOWHERE, .change = NOWHERE};
     path->down = (struct flow){.from = far[0], .to = near[1], .cut = NOWHERE, .change = NOWHERE};
     assert_int_equal(channel_secure(&path->server, server, true), 0);
-    assert_int_equal(channel_secure(&path->client, client, false), 0);
+    assert_int_equal(channel_secure_greeting(&path->client, client, greeting, sizeof greeting), 0);
 }
 
 static void end(struct path *path)
@@ -204,6 +205,32 @@ static void test_same_key(void **state)
     assert_string_equal(channel_identity(&path.client), tls_context_identity(right));
     assert_string_equal(channel_identity(&path.server), tls_context_identity(right));
     expect_data(&path);
+    end(&path);
+}
+
+static void expect_greeting(const struct path *path)
+{
+    size_t bytes;
+    const uint8_t *came = channel_greeting(&path->server, &bytes);
+    assert_non_null(came);
+    assert_int_equal(bytes, sizeof greeting);
+    assert_memory_equal(came, greeting, sizeof greeting);
+}
+
+/* The greeting is there with the proof of the key, ahead of the client's answer. */
+static void test_greeting(void **state)
+{
+    struct path path;
+    size_t bytes;
+    (void)state;
+    begin(&path, right, right);
+    assert_null(channel_greeting(&path.server, &bytes));
+    assert_true(relay(&path.up));
+    assert_int_equal(channel_handshake(&path.server), 0);
+    expect_greeting(&path);
+    assert_false(channel_greeting_taken(&path.client));
+    expect_both(&path);
+    assert_true(channel_greeting_taken(&path.client));
     end(&path);
 }
 
@@ -487,12 +514,13 @@ static void expect_refused_or_harmless(struct path *path)
     assert_int_equal(channel_export(&path->client, "EXPORTER-a", "", 0, secret[0], 32), 0);
     assert_int_equal(channel_export(&path->server, "EXPORTER-a", "", 0, secret[1], 32), 0);
     assert_memory_equal(secret[0], secret[1], 32);
+    expect_greeting(path);
     /* RFC 8446, section 5.1: the version of a record in clear text has no meaning. */
     const struct flow *flow = path->up.change != NOWHERE ? &path->up : &path->down;
     assert_true(flow->change == 2 || flow->copy[flow->change - 2] >= 0x14);
 }
 
-/* Each byte changed: both ends are never done with what the other has not sent. */
+/* Each byte changed, of the greeting, too: both ends are never done with what the other has not sent. */
 static void test_each_byte_changed(void **state)
 {
     static const uint8_t changes[] = {1, 0x80, 0xff};
@@ -623,6 +651,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_clear_text),
         cmocka_unit_test(test_same_key),
+        cmocka_unit_test(test_greeting),
         cmocka_unit_test(test_exported_secrets),
         cmocka_unit_test(test_nothing_in_clear_text),
         cmocka_unit_test(test_server_sends_early),

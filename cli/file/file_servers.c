@@ -427,15 +427,15 @@ int cli_recv(int argc, char **argv)
     if (status == CLI_PROCEED)
         status = cli_owner_check(service.to.owners);
     if (status == CLI_PROCEED)
-        status = cli_file_check(&options, "send PATH... HOST");
-    if (status == CLI_PROCEED)
         status = cli_address_parse("--listen", listen_on, CLI_PORT_FILES, true, &address);
     if (status == CLI_PROCEED && jobs && !keep)
         status = cli_misused("--jobs %u: one file is received (add --keep)", jobs);
-    if (status == CLI_PROCEED && keep && options.security.code)
-        status = cli_misused("--keep: a code is for one connection (use --key-file, or omit --keep)");
     if (status == CLI_PROCEED && keep && output && !strcmp(output, "-"))
         status = cli_misused("--output -: standard output takes one transfer (omit --keep)");
+    if (status == CLI_PROCEED) /* last: it may print a new code */
+        status = cli_file_check(&options, keep ? NULL : "send PATH... HOST");
+    if (status == CLI_PROCEED && keep && options.security.code)
+        status = cli_misused("--keep: a code is for one connection (use --key-file, or omit --keep)");
     if (status != CLI_PROCEED)
         return status;
     if (keep && !jobs)
@@ -542,12 +542,12 @@ int cli_serve(int argc, char **argv)
     if (status == CLI_PROCEED)
         status = cli_owner_check(service.to.owners);
     if (status == CLI_PROCEED)
-        status = cli_file_check(&options, from ? "get HOST:PATH" : "send PATH... HOST:DIR");
-    if (status == CLI_PROCEED && options.security.code)
-        status = cli_misused("serve: a code is for one connection (use --key-file)");
-    if (status == CLI_PROCEED)
         status = cli_address_parse("--listen", listen_on, CLI_PORT_FILES, true, &address);
     if (status == CLI_PROCEED && !from && !to)
         status = cli_misused("nothing to serve (add --read DIR, --write DIR or both)");
+    if (status == CLI_PROCEED)
+        status = cli_file_check(&options, NULL);
+    if (status == CLI_PROCEED && options.security.code)
+        status = cli_misused("serve: a code is for one connection (use --key-file)");
     return status == CLI_PROCEED ? serve(from, to, &address, &options.attr, &service, jobs) : status;
 }

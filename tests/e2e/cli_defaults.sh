@@ -281,6 +281,7 @@ while IFS='|' read -r options words; do
     client right recv $options
     [ "$status" -eq 2 ] || fail "recv $options ended with $status"
     expect_line "$work/client.err" "$words"
+    ! grep -q LONGHAUL_CODE= "$work/client.err" || fail "recv $options printed a code, and refused it"
 done <<END
 --insecure --key-file $work/key|--insecure: contradicts --key-file
 --insecure --code new|--insecure: contradicts --code
@@ -288,5 +289,6 @@ done <<END
 --code new --key-file $work/key|--code: there is --key-file, too
 --code new --encryption off|--encryption off: contradicts --code
 --code new --keep|--keep: a code is for one connection
+--code new --jobs 2|--jobs 2: one file is received
 END
 echo "$checks checks"

@@ -110,8 +110,8 @@ static uint64_t lost_bytes(const struct sdr_pair *pair)
 }
 
 /* Packets that come after the receiver has completed count as arrived, and not for those before them that are
- * lost: where nothing is reordered, what was lost once stays lost. As long as no report is lost: the one before
- * the receiver completed names its last packet, and the next one would count others with it. */
+ * lost: where nothing is reordered, what was lost once stays lost. As long as no report is lost: the one
+ * before the receiver completed names its last packet, and the next one would count others with it. */
 static void late_packets(uint64_t seed)
 {
     struct lh_link_spec link = {

@@ -27,45 +27,46 @@
 
 /* ---- accounts -------------------------------------------------------------------------------------- */
 
-/* The user of that name, or without one the name of that user, into shown. */
-static bool find_user(const char *name, uid_t *user, char shown[CLI_TREE_ACCOUNT_MAX + 1])
+struct account {
+    id_t id;
+    const char *name; /* NULL: there is none */
+};
+
+/* One call of the names service: of a user or of a group, by name, or by number without one. */
+static int look_up(bool is_group, const char *name, id_t id, char *bytes, size_t size,
+                   struct account *account)
 {
-    struct passwd account, *found = NULL;
-    char *bytes = NULL;
-    int code = ERANGE;
-    for (size_t size = ACCOUNT_BYTES; code == ERANGE && size <= ACCOUNT_BYTES_MAX; size *= 4) {
-        free(bytes);
-        bytes = malloc(size);
-        code = !bytes ? ENOMEM
-               : name ? getpwnam_r(name, &account, bytes, size, &found)
-                      : getpwuid_r(*user, &account, bytes, size, &found);
-    }
-    /* A part of a longer name could be another's. */
-    bool known = !code && found && strlen(account.pw_name) <= CLI_TREE_ACCOUNT_MAX;
-    if (known) {
-        *user = account.pw_uid;
-        snprintf(shown, CLI_TREE_ACCOUNT_MAX + 1, "%s", account.pw_name);
-    }
-    free(bytes);
-    return known;
+    struct passwd user, *is_user = NULL;
+    struct group group, *has_group = NULL;
+    int code;
+    if (is_group)
+        code = name ? getgrnam_r(name, &group, bytes, size, &has_group)
+                    : getgrgid_r(id, &group, bytes, size, &has_group);
+    else
+        code = name ? getpwnam_r(name, &user, bytes, size, &is_user)
+                    : getpwuid_r(id, &user, bytes, size, &is_user);
+    *account = is_user     ? (struct account){user.pw_uid, user.pw_name}
+               : has_group ? (struct account){group.gr_gid, group.gr_name}
+                           : (struct account){0, NULL};
+    return code;
 }
 
-static bool find_group(const char *name, gid_t *group, char shown[CLI_TREE_ACCOUNT_MAX + 1])
+/* The user or group of that name, or without one the name of that user or group, into shown. */
+static bool find_account(bool is_group, const char *name, id_t *id, char shown[CLI_TREE_ACCOUNT_MAX + 1])
 {
-    struct group account, *found = NULL;
+    struct account account = {0, NULL};
     char *bytes = NULL;
     int code = ERANGE;
     for (size_t size = ACCOUNT_BYTES; code == ERANGE && size <= ACCOUNT_BYTES_MAX; size *= 4) {
         free(bytes);
         bytes = malloc(size);
-        code = !bytes ? ENOMEM
-               : name ? getgrnam_r(name, &account, bytes, size, &found)
-                      : getgrgid_r(*group, &account, bytes, size, &found);
+        code = bytes ? look_up(is_group, name, *id, bytes, size, &account) : ENOMEM;
     }
-    bool known = !code && found && strlen(account.gr_name) <= CLI_TREE_ACCOUNT_MAX;
+    /* A part of a longer name could be another's. */
+    bool known = !code && account.name && strlen(account.name) <= CLI_TREE_ACCOUNT_MAX;
     if (known) {
-        *group = account.gr_gid;
-        snprintf(shown, CLI_TREE_ACCOUNT_MAX + 1, "%s", account.gr_name);
+        *id = account.id;
+        snprintf(shown, CLI_TREE_ACCOUNT_MAX + 1, "%s", account.name);
     }
     free(bytes);
     return known;
@@ -161,8 +162,8 @@ static void look_up_names(struct cli_tree_reading *reading, const struct stat *s
         return;
     reading->user = status->st_uid;
     reading->group = status->st_gid;
-    find_user(NULL, &reading->user, user);
-    find_group(NULL, &reading->group, group);
+    find_account(false, NULL, &reading->user, user);
+    find_account(true, NULL, &reading->group, group);
     snprintf(reading->names, sizeof reading->names, "%s:%s", user, group);
     reading->named = true;
 }
@@ -246,9 +247,9 @@ static void take_owner(struct cli_tree_dress *dress, const struct cli_tree_recor
     if (colon)
         *colon = 0;
     if (*names)
-        find_user(names, &dress->user, shown);
+        find_account(false, names, &dress->user, shown);
     if (colon && colon[1])
-        find_group(colon + 1, &dress->group, shown);
+        find_account(true, colon + 1, &dress->group, shown);
     /* To chown(2) that number means to leave it. */
     dress->owned = dress->user != (uid_t)-1 && dress->group != (gid_t)-1;
     if (!dress->owned)

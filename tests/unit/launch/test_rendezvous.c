@@ -23,6 +23,7 @@
 #include "launch/control_connection.h"
 #include "launch/tcp.h"
 #include "support/loopback_engine.h"
+#include "support/rendezvous_flights.h"
 
 /* Far beyond what any of these takes. */
 #define PATIENCE_NS (60 * LH_NS_PER_S)
@@ -165,27 +166,13 @@ static void both_are_done(void **state)
     finish(&two);
 }
 
-/* Steps one side alone until it has come that far. */
-#define RUN_UNTIL(side, far)                                                                               \
-    for (lh_time until = tcp_deadline(PATIENCE_NS); !(far);) {                                             \
-        assert_true(tcp_now() < until);                                                                    \
-        assert_true(rendezvous_step(side, all, tcp_now()) >= 0);                                           \
-    }
-
-/* Behind the handshake of TCP each side sends two flights, TLS's among them. What waits for a further one,
- * which takes a round trip on a path, would stay where it is: the other side does not step. */
 static void two_round_trips(void **state)
 {
     (void)state;
     struct two two;
     attr.workers = 1;
     begin(&two, NULL);
-    RUN_UNTIL(&two.server, two.server.connection); /* PROPOSAL, BLOB */
-    assert_int_equal(two.server.state, RENDEZVOUS_BLOB);
-    RUN_UNTIL(&two.client, two.client.state == RENDEZVOUS_PATH); /* BLOB, a ping */
-    RUN_UNTIL(&two.server, two.server.promised);                 /* READY */
-    RUN_UNTIL(&two.client, two.client.state == RENDEZVOUS_DONE);
-    RUN_UNTIL(&two.server, two.server.state == RENDEZVOUS_DONE);
+    run_in_two_round_trips(&two.client, &two.server, all);
     lh_close(rendezvous_done(&two.client));
     lh_close(rendezvous_done(&two.server));
     attr.workers = LH_NO_WORKERS;
@@ -407,7 +394,7 @@ static struct lh_connection *client_behind_a_blob(struct rendezvous *r, int ends
     expect_heard(ends[1], HANDSHAKE_PROPOSAL, NULL);
     propose_in(ends[1], HANDSHAKE_VERSION);
     format_in(ends[1], HANDSHAKE_VERSION, HANDSHAKE_BLOB, blob, bytes);
-    RUN_UNTIL(r, r->state == RENDEZVOUS_PATH);
+    RUN_UNTIL(r, all, r->state == RENDEZVOUS_PATH);
     return deaf;
 }
 
@@ -419,7 +406,7 @@ static void full_behind_an_early_blob(void **state)
     int ends[2];
     struct lh_connection *deaf = client_behind_a_blob(&r, ends);
     say(ends[1], HANDSHAKE_COOKIE, "0123456789abcdef");
-    RUN_UNTIL(&r, r.has_cookie);
+    RUN_UNTIL(&r, all, r.has_cookie);
     say(ends[1], HANDSHAKE_REFUSE, HANDSHAKE_FULL);
     expect_error(step(&r, all, tcp_now()), -LH_EHANDSHAKE, HANDSHAKE_FULL);
     assert_true(r.full); /* it returns */

@@ -28,6 +28,7 @@
 #include "keys/key_file.h"
 #include "launch/tcp.h"
 #include "sdr/qp.h"
+#include "support/rendezvous_flights.h"
 
 #define PATIENCE_NS (60 * LH_NS_PER_S)
 #define SHORT_NS    (100 * LH_NS_PER_MS)
@@ -141,27 +142,13 @@ static void test_both_are_done(void **state)
     lh_close(rendezvous_done(&two.server));
 }
 
-/* Steps one side alone until it has come that far. */
-#define RUN_UNTIL(side, far)                                                                               \
-    for (lh_time until = tcp_deadline(PATIENCE_NS); !(far);) {                                             \
-        assert_true(tcp_now() < until);                                                                    \
-        assert_true(rendezvous_step(side, all, tcp_now()) >= 0);                                           \
-    }
-
-/* Behind the handshake of TCP each side sends two flights, TLS's among them. What waits for a further one,
- * which takes a round trip on a path, would stay where it is: the other side does not step. */
 static void test_two_round_trips(void **state)
 {
     (void)state;
     struct two two;
     attr.workers = 1;
     begin(&two, NULL);
-    RUN_UNTIL(&two.server, two.server.connection); /* PROPOSAL, BLOB */
-    assert_int_equal(two.server.state, RENDEZVOUS_BLOB);
-    RUN_UNTIL(&two.client, two.client.state == RENDEZVOUS_PATH); /* BLOB, a ping */
-    RUN_UNTIL(&two.server, two.server.promised);                 /* READY */
-    RUN_UNTIL(&two.client, two.client.state == RENDEZVOUS_DONE);
-    RUN_UNTIL(&two.server, two.server.state == RENDEZVOUS_DONE);
+    run_in_two_round_trips(&two.client, &two.server, all);
     lh_close(rendezvous_done(&two.client));
     lh_close(rendezvous_done(&two.server));
     attr.workers = LH_NO_WORKERS;

@@ -23,6 +23,9 @@ import longhaul
 import longhaul.torch
 from longhaul import _torch_works as works
 
+# Groups that live until their process ends: where the last reference to a group of gloo is a callback's, a
+# thread of that group frees it, joins itself, and aborts ("Resource deadlock avoided").
+KEPT = []
 HOOKED = hasattr(torch.distributed.fsdp.FSDPModule, "set_custom_reduce_scatter")  # since torch 2.9
 
 
@@ -78,6 +81,7 @@ def power(rank, size, port, backend, steps):
     model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
     losses = train(model, rank, steps, batch=32)
     del model
+    KEPT.append(dist.group.WORLD)
     dist.destroy_process_group()
     return losses
 

@@ -101,10 +101,10 @@ static struct bbr_train_rate evaluate(const struct bbr_train *train, const struc
     double spacing = rate_of(train->all.bytes, train->all.ns);
     struct bbr_train_rate rate = {f->rate_bps != 0 ? (double)f->rate_bps : spacing,
                                   path->is_limit && believable};
-    if (believable && !path->is_limit &&
-        spacing > BBR_TRAIN_AGREE * rate.bps) { /* the sender's gap is in it */
+    bool paused = train->base > 0 || train->starts > 1; /* the sender, which is in its delivery rate */
+    if (believable && !path->is_limit && paused && spacing > BBR_TRAIN_AGREE * rate.bps) {
         rate.bps = spacing;
-        rate.is_of_path = true;
+        rate.is_of_path = spacing * BBR_TRAIN_AGREE < BBR_TRAIN_BPS;
     }
     if (!believable && train->half.ns > 0)
         rate.bps = fmin(rate.bps, rate_of(train->half.bytes, train->half.ns));
@@ -131,9 +131,11 @@ struct bbr_train_rate bbr_train_on_feedback(struct bbr_train *train, const struc
     bool believable = agrees(train, &train->quarter) && train->half.ns > 0;
     if (all)
         believable |= agrees(train, &train->half);
-    if (!believable && !all)
+    bool tells =
+        believable && (path->is_limit || train->longer > 0); /* a sender's first packets are slow */
+    if (!tells && !all)
         return unknown;
-    if (!believable && !lost && train->longer < LONGER_MAX) {
+    if (!tells && !lost && train->longer < LONGER_MAX) {
         next_train(train, path);
         return unknown;
     }

@@ -13,6 +13,7 @@
 /* A worker that is late is waited for that long, then twice as long each time: up to a millisecond. */
 #define LATE_NS          LH_NS_PER_US
 #define LATE_DOUBLES_MAX 10u
+#define WAITS_NS         LH_NS_PER_MS /* a packet, for a worker that sleeps */
 
 /* Mostly one is asked for after many arrivals, and the first of them is one. */
 static void note_full(struct sdr_qp *qp, const struct fabric_arrival *arrivals, uint32_t count)
@@ -46,10 +47,10 @@ static uint64_t cost_of(const struct fabric_arrival *arrivals, uint32_t count)
     return cost;
 }
 
-static bool receive(struct sdr_qp *qp, uint32_t channel, lh_time now, uint64_t *cost)
+static bool receive(struct sdr_qp *qp, uint32_t channel, uint32_t maximum, lh_time now, uint64_t *cost)
 {
     struct fabric_arrival arrivals[FABRIC_BATCH_MAX];
-    int count = qp->endpoint->fabric->ops->poll(qp->endpoint, channel, arrivals, FABRIC_BATCH_MAX);
+    int count = qp->endpoint->fabric->ops->poll(qp->endpoint, channel, arrivals, maximum);
     if (count < 0) {
         qp_fail(qp, -LH_EDEVICE);
         return false;
@@ -72,16 +73,26 @@ static uint64_t packets_of(struct sdr_qp *qp, uint32_t channel)
     return atomic_load_explicit(&qp->channels[channel].arrivals.packets, memory_order_relaxed);
 }
 
-/* Packets that waited in a socket have no spacing. While the first ones come, whose spacing shows the path's
- * rate, all that waits is read before a report is written. */
-static bool receive_waiting(struct sdr_qp *qp, uint32_t channel, lh_time now, uint64_t *cost)
+/* The packet that was read last waited so long that this host has paused; or when it came is not known. */
+static bool waited_long(struct sdr_qp *qp, uint32_t channel, lh_time now)
+{
+    const struct fabric_ops *ops = qp->endpoint->fabric->ops;
+    lh_time arrived_ns = ops->arrived ? ops->arrived(qp->endpoint, channel) : 0;
+    return arrived_ns == 0 || now > arrived_ns + WAITS_NS;
+}
+
+/* While the first packets come, whose spacing shows the path's rate, each is read alone and reported with the
+ * time when it had reached this host. After a pause, and where that time is unknown, they have no spacing:
+ * all that waits is read before a report is written. */
+static bool receive_first(struct sdr_qp *qp, uint32_t channel, lh_time now, uint64_t *cost)
 {
     struct fabric *fabric = qp->endpoint->fabric;
     uint64_t before = packets_of(qp, channel);
-    bool moved = receive(qp, channel, now, cost);
-    while (packets_of(qp, channel) > before && before < ARRIVAL_REPORT_FIRST && qp->peer.wants_feedback) {
+    bool moved = receive(qp, channel, 1, now, cost);
+    bool all = packets_of(qp, channel) > before && waited_long(qp, channel, now);
+    while (all && packets_of(qp, channel) > before && before < ARRIVAL_REPORT_FIRST) {
         before = packets_of(qp, channel);
-        receive(qp, channel, fabric->ops->now(fabric), cost);
+        receive(qp, channel, FABRIC_BATCH_MAX, fabric->ops->now(fabric), cost);
     }
     return moved;
 }
@@ -491,10 +502,17 @@ static uint64_t cost_since(const struct send_channel *sends, uint64_t before_pac
     return (sends->taken - before_packets) * TURNS_PACKET + (sends->taken_bytes - before_bytes);
 }
 
+static bool poll_arrivals(struct sdr_qp *qp, uint32_t channel, lh_time now, uint64_t *cost)
+{
+    bool first = qp->peer.wants_feedback && packets_of(qp, channel) < ARRIVAL_REPORT_FIRST;
+    return first ? receive_first(qp, channel, now, cost)
+                 : receive(qp, channel, FABRIC_BATCH_MAX, now, cost);
+}
+
 /* Under the channel's gate. */
 static bool poll_channel(struct sdr_qp *qp, uint32_t channel, lh_time now, uint64_t *cost)
 {
-    bool arrived = !qp_device_gone(qp) && receive_waiting(qp, channel, now, cost);
+    bool arrived = !qp_device_gone(qp) && poll_arrivals(qp, channel, now, cost);
     if (arrived)
         kick_driver(qp, channel);
     return arrived;

@@ -678,11 +678,10 @@ static int poll_one(struct fabric_endpoint *endpoint, uint32_t channel, struct f
     return plain->poll(endpoint, channel, arrivals, count > 0 ? 1 : 0);
 }
 
-/* Of packets that wait in its socket a receiver does not know when they came: one report is about all of
- * them, however many polls it takes to read them. Else their spacing would seem to be that of its polls. */
-static void test_no_spacing_of_what_waited(void **state)
+/* The reports of a receiver about 16 packets that wait in its socket, where it reads again that long after
+ * they were sent, over 5 ms. */
+static uint64_t reports_of_what_waited(lh_time after_ns, bool one_a_poll)
 {
-    (void)state;
     struct sdr_pair pair =
         open_pair((struct sdr_pair_options){.congestion = "bbr", .channels = 1, .link.delay_ns = 5 * MS});
     struct sdr_context *receiver = pair.ends[SDR_PAIR_RX].context;
@@ -692,21 +691,38 @@ static void test_no_spacing_of_what_waited(void **state)
     sdr_pair_run(&pair, 20 * MS);
     uint64_t reports = sdr_pair_stats(&pair, SDR_PAIR_RX).feedback_sent;
     assert_int_equal(sdr_pair_send(&pair, 0, 16 * MTU, 0, &send), SDR_SUCCESS);
-    lh_time next, end = sim_world_now(pair.world) + 7 * MS; /* the receiver does not run */
+    lh_time next, end = sim_world_now(pair.world) + after_ns; /* the receiver does not run */
     while (sim_world_now(pair.world) < end) {
         assert_int_equal(lh_sdr_progress(pair.ends[SDR_PAIR_TX].context, &next), 0);
         sim_world_advance(pair.world, sim_world_now(pair.world) + MS / 100);
     }
     struct fabric_ops slow = *receiver->fabric->ops;
     plain = receiver->fabric->ops;
-    slow.poll = poll_one;
+    slow.poll = one_a_poll ? poll_one : plain->poll;
     receiver->fabric->ops = &slow;
     for (uint32_t i = 0; i < 40; i++)
         assert_int_equal(lh_sdr_progress(receiver, &next), 0);
     receiver->fabric->ops = plain;
     assert_int_equal(sdr_pair_stats(&pair, SDR_PAIR_RX).rx_packets, 16);
-    assert_int_equal(sdr_pair_stats(&pair, SDR_PAIR_RX).feedback_sent, reports + 1);
+    reports = sdr_pair_stats(&pair, SDR_PAIR_RX).feedback_sent - reports;
     sdr_pair_close(&pair);
+    return reports;
+}
+
+/* A receiver that has paused writes one report about all that waits, however many polls it takes to read it.
+ * Else it would read on and on, and write, where it is late already. */
+static void test_no_spacing_of_what_waited(void **state)
+{
+    (void)state;
+    assert_int_equal(reports_of_what_waited(7 * MS, true), 1);
+    assert_int_equal(reports_of_what_waited(7 * MS, false), 1);
+}
+
+/* One that slept for less reports each of the first packets with the time at which it came. */
+static void test_spacing_of_the_first_packets(void **state)
+{
+    (void)state;
+    assert_int_equal(reports_of_what_waited(5 * MS + MS / 2, false), 16);
 }
 
 static void test_statistics_of_a_clean_link(void **state)
@@ -806,6 +822,7 @@ int main(void)
         cmocka_unit_test(test_pace_is_known),
         cmocka_unit_test(test_pace_behind_back_pressure),
         cmocka_unit_test(test_no_spacing_of_what_waited),
+        cmocka_unit_test(test_spacing_of_the_first_packets),
         cmocka_unit_test(test_statistics_of_a_clean_link),
         cmocka_unit_test(test_goodbye),
     };

@@ -74,17 +74,47 @@ static void test_a_path_that_spaces(void **state)
     assert_true(t.rate.is_of_path);
 }
 
-/* As fast as it was sent: the path may have more. */
+/* As fast as it was sent: the first packets of a sender may be slow, so that a longer train follows. If that
+ * comes as fast as it was sent, too, the path may have more. */
 static void test_a_path_that_is_not_filled(void **state)
 {
     (void)state;
     struct bench t;
     setup(&t, 0);
+    for (int part = 0; part < 4; part++) {
+        assert_true(t.rate.bps == 0);
+        assert_int_equal(t.train.bytes, BBR_TRAIN_BYTES);
+        report(&t, 4, part == 0 ? 0 : 30e9, 30000000000u, false, 0);
+    }
+    assert_true(t.rate.bps == 0);
+    assert_int_equal(t.train.bytes, 5 * BBR_TRAIN_BYTES);
     report(&t, 4, 0, 0, false, 0);
-    report(&t, 4, 40e9, 30000000000u, false, 0);
-    report(&t, 4, 40e9, 30000000000u, false, 0);
+    for (int part = 0; part < 3; part++)
+        report(&t, 16, 30e9, 30000000000u, false, 0);
     assert_float_equal(t.rate.bps, 3e10, 1e6);
     assert_false(t.rate.is_of_path);
+}
+
+/* The second train comes a round trip after the first. That pause of the sender is in the delivery rate, and
+ * not in the spacing: the path's, if it is slower than a train, else what may be exceeded. A first train has
+ * no such pause, and what comes in less time than it was sent in was held back. */
+static void test_a_pause_before_a_train(void **state)
+{
+    (void)state;
+    const double spacings[] = {4e9, 35e9};
+    for (int i = 0; i < 2; i++) {
+        struct bench t;
+        setup(&t, 0);
+        report(&t, 4, 0, 0, false, 0);
+        for (int part = 1; part < 4; part++)
+            report(&t, 4, spacings[i], 3000000000u, false, 0);
+        assert_true(t.rate.bps == 0);
+        report(&t, 4, 0, 0, false, 0);
+        for (int part = 0; part < 3; part++)
+            report(&t, 16, spacings[i], 80000000u, false, 0);
+        assert_float_equal(t.rate.bps, spacings[i], 1e4);
+        assert_true(t.rate.is_of_path == (i == 0));
+    }
 }
 
 /* A host held the second half back: its parts do not agree, and a longer train follows, twice. The third is
@@ -476,6 +506,7 @@ int main(void)
         cmocka_unit_test(test_lengths),
         cmocka_unit_test(test_a_path_that_spaces),
         cmocka_unit_test(test_a_path_that_is_not_filled),
+        cmocka_unit_test(test_a_pause_before_a_train),
         cmocka_unit_test(test_parts_that_disagree),
         cmocka_unit_test(test_an_idle_application),
         cmocka_unit_test(test_a_train_that_is_lost),

@@ -5,7 +5,6 @@
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
-#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +16,6 @@
 #include <cmocka.h>
 
 #include "base/prng.h"
-#include "coding/encoder.h"
 #include "collective/schedules.h"
 #include "group/group.h"
 #include "group/mesh.h"
@@ -204,19 +202,6 @@ static void lose_one_way(const struct schedule *schedule, lh_time at_ns)
     group_world_close(&world);
 }
 
-/* Rank 1 closes its connections; its engine goes on. */
-static void leave(struct group_world *world)
-{
-    lh_time due;
-    sim_engines_must(lh_group_destroy(world->groups[1]), "lh_group_destroy");
-    world->groups[1] = NULL;
-    world->dead[1] = true;
-    for (uint32_t i = 0; i < 100; i++) {
-        sim_engines_must(lh_engine_progress(world->net.engines[1], &due), "lh_engine_progress");
-        group_world_turn(world, group_world_now(world) + MS);
-    }
-}
-
 /* A rank has given up this one, and has closed its connections: what is begun then names it, too. */
 static void test_closed_before(void **state)
 {
@@ -228,7 +213,7 @@ static void test_closed_before(void **state)
         c.options.schedule = (*s)->name;
         open_world(&world, 2, 18);
         check_next(&world);
-        leave(&world);
+        group_world_leave(&world, 1);
         assert_int_equal(lh_group_error(world.groups[0], 1), -LH_ECLOSED);
         collective_case_start_at(&c, world.groups[0]);
         assert_true(group_world_run(&world, c.ops, 1, LIMIT_NS));
@@ -236,68 +221,6 @@ static void test_closed_before(void **state)
         collective_case_free(&c);
         group_world_close(&world);
     }
-}
-
-static sem_t gate, coded;
-
-static void wait_at(sem_t *at)
-{
-    while (sem_wait(at) != 0)
-        continue; /* a signal */
-}
-
-static void wait_at_gate(struct work *work)
-{
-    (void)work;
-    wait_at(&gate);
-}
-
-static void tell_that_all_is_coded(struct work *work)
-{
-    (void)work;
-    sem_post(&coded);
-}
-
-/* A rank has sent all, knows that it has arrived, and leaves. Its last block waits for a coder here: all are
- * busy. */
-static void test_left_while_decoding(void **state)
-{
-    (void)state;
-    struct group_world world;
-    struct lh_group_attr attr;
-    struct lh_attr connection;
-    struct work work = {.run = wait_at_gate}, last = {.run = tell_that_all_is_coded};
-    struct collective_case c = {
-        .collective = COLLECTIVE_BROADCAST, .type = LH_I32, .count = 40000, .root = 1};
-    lh_attr_init(&connection);
-    connection.reliability = "ec:mds,k=4,m=4";
-    connection.rate_bps = 1000000000;
-    set_attr(&attr);
-    attr.attr = &connection;
-    lh_collective_options_init(&c.options);
-    sem_init(&gate, 0, 0);
-    sem_init(&coded, 0, 0);
-    group_world_open(&world, "failures", 19, "delay=1ms,rate=10Gbit,loss=0.1", 2, &attr, NULL);
-    check_next(&world);
-    struct coder_threads *coders = &world.net.engines[0]->coders;
-    coders->pool = work_pool_create(1, NULL);
-    assert_non_null(coders->pool);
-    coders->started = true;
-    coders->count = 1;
-    work_pool_give(coders->pool, &work);
-    collective_case_start(&c, &world);
-    assert_true(group_world_run(&world, &c.ops[1], 1, LIMIT_NS));
-    assert_false(group_world_run(&world, c.ops, 1, 100 * MS)); /* all has arrived */
-    lh_collective_free(c.ops[1]);
-    c.ops[1] = NULL;
-    leave(&world);
-    assert_int_equal(lh_group_error(world.groups[0], 1), -LH_ECLOSED);
-    collective_case_check(&c, 0);
-    sem_post(&gate);
-    work_pool_give(coders->pool, &last);
-    wait_at(&coded); /* the coder may have been asleep all the time: its pool ends without work */
-    collective_case_free(&c);
-    group_world_close(&world);
 }
 
 static void test_one_way(void **state)
@@ -850,7 +773,6 @@ int main(void)
         cmocka_unit_test(test_disagreement),
         cmocka_unit_test(test_one_way),
         cmocka_unit_test(test_closed_before),
-        cmocka_unit_test(test_left_while_decoding),
         cmocka_unit_test(test_deadline),
         cmocka_unit_test(test_late),
         cmocka_unit_test(test_cancel),

@@ -81,6 +81,18 @@ void group_world_turn(struct group_world *world, lh_time limit)
     sim_world_advance(world->net.world, next < limit ? next : limit);
 }
 
+void group_world_leave(struct group_world *world, uint32_t rank)
+{
+    lh_time due;
+    sim_engines_must(lh_group_destroy(world->groups[rank]), "lh_group_destroy");
+    world->groups[rank] = NULL;
+    world->dead[rank] = true;
+    for (uint32_t i = 0; i < 100; i++) {
+        sim_engines_must(lh_engine_progress(world->net.engines[rank], &due), "lh_engine_progress");
+        group_world_turn(world, group_world_now(world) + LH_NS_PER_MS);
+    }
+}
+
 static bool all_done(struct lh_collective *const *ops, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)

@@ -27,6 +27,8 @@ void group_world_open(struct group_world *world, const char *name, uint64_t seed
 void group_world_close(struct group_world *world);
 /* A rank makes no progress any more, nor does its engine. */
 void group_world_kill(struct group_world *world, uint32_t rank);
+/* A rank closes its connections; its engine goes on. */
+void group_world_leave(struct group_world *world, uint32_t rank);
 lh_time group_world_now(const struct group_world *world);
 /* All that is due now, then on to the next event, at most to `limit`. */
 void group_world_turn(struct group_world *world, lh_time limit);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-# MPI_Allreduce of floats by Open MPI and by MPICH, with the shim (docs/mpi.md) and over their own TCP. All
-# take their turn in each launch.
+# MPI_Allreduce of floats by Open MPI, MPICH and Intel MPI, with the shim (docs/mpi.md) and over their own
+# TCP. All take their turn in each launch.
 #
 # usage: BUILD=build mpi_allreduce.py [--quick] [PART ...]
 #   PART: sites, two ranks at each end of longhaul-path with 25 ms, 2 Gbit/s and a loss of 1e-3, TCP with BBR;
@@ -18,23 +18,29 @@ from collectives import LEFT, LOSS, RIGHT, control, inside, over_path, result_of
 from path_messages import BUILD, MIB, QUICK
 
 KIB = 1 << 10
-PROGRAMS = {"openmpi": "bench_allreduce_mpi", "mpich": "bench_allreduce_mpich"}
+PROGRAMS = {"openmpi": "bench_allreduce_mpi", "mpich": "bench_allreduce_mpich",
+            "intel": "bench_allreduce_mpich"} # of one ABI
+INTEL = os.path.abspath(os.path.join(BUILD, "intelmpi-venv")) # by tests/libfabric/programs.sh intelmpi
 OPEN_MPI = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--mca", "pml", "ob1", "--mca",
             "btl_tcp_progress_thread", "0"]
 MPICH = ["mpirun.mpich"]
+INTEL_MPI = [f"{INTEL}/bin/mpirun"]
 
 
 def here(mpi):
     """Whether there are its programs; else it says what is missing."""
-    found = shutil.which(f"mpirun.{mpi}") and os.path.exists(os.path.join(BUILD, "bench", PROGRAMS[mpi]))
+    launcher = INTEL_MPI[0] if mpi == "intel" else f"mpirun.{mpi}"
+    found = shutil.which(launcher) and os.path.exists(os.path.join(BUILD, "bench", PROGRAMS[mpi]))
     if not found:
-        print(f"    {mpi}: not measured (packages openmpi-bin libopenmpi-dev mpich libmpich-dev)")
+        print(f"    {mpi}: not measured (packages openmpi-bin libopenmpi-dev mpich libmpich-dev; Intel MPI: "
+              f"LH_BUILD_DIR={BUILD} bash tests/libfabric/programs.sh intelmpi)")
     return found
 
 
 def ranks(mpi, preload, sites, numbers):
     """The command of a rank: it knows its site. sites: of how many ranks one is."""
-    shim = os.path.abspath(os.path.join(BUILD, f"liblonghaul-pmpi-{mpi}.so"))
+    abi = "openmpi" if mpi == "openmpi" else "mpich"
+    shim = os.path.abspath(os.path.join(BUILD, f"liblonghaul-pmpi-{abi}.so"))
     setting = f"export LD_PRELOAD={shim};" if preload else ""
     script = (f'export LONGHAUL_SITE=site$((${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}} / {sites})); {setting} '
               'exec "$@"')
@@ -59,13 +65,26 @@ def between(mpi, preload, numbers):
                   "btl_tcp_if_include", "10.99.0.0/24", "--mca", "oob_tcp_if_include", "10.99.0.0/24",
                   "--host", f"{LEFT}:2,{RIGHT}:2", "-n", "4"]
     else:
-        launch = [*MPICH, "-launcher", "ssh", "-launcher-exec", agent.name, "-hosts", f"{LEFT}:2,{RIGHT}:2",
-                  "-iface", "path0", "-localhost", LEFT, "-n", "4"]
+        launch = [*(MPICH if mpi == "mpich" else INTEL_MPI), "-launcher", "ssh", "-launcher-exec", agent.name,
+                  "-hosts", f"{LEFT}:2,{RIGHT}:2" if mpi == "mpich" else f"{LEFT},{RIGHT}", "-iface", "path0",
+                  *(["-ppn", "2"] if mpi == "intel" else []), "-localhost", LEFT, "-n", "4"]
     try:
         return result_of(inside("left", [*launch, *command]),
-                         {"LONGHAUL_SOCKET_IFNAME": "path0", "LONGHAUL_MPI_MIN_BYTES": "0", **UCX("path0")})
+                         {"LONGHAUL_SOCKET_IFNAME": "path0", "LONGHAUL_MPI_MIN_BYTES": "0", **UCX("path0"),
+                          **(of_intel("path0") if mpi == "intel" else {})})
     finally:
         os.unlink(agent.name)
+
+
+def of_intel(interface):
+    """Variables of Intel MPI over its TCP, also between the ranks of a host; it takes the place of MPICH."""
+    libraries = os.path.join(INTEL, "as-mpich")
+    os.makedirs(libraries, exist_ok=True)
+    if not os.path.lexists(f"{libraries}/libmpich.so.12"):
+        os.symlink(f"{INTEL}/lib/libmpi.so.12", f"{libraries}/libmpich.so.12")
+    return {"LD_LIBRARY_PATH": f"{libraries}:{INTEL}/lib", "PATH": f"{INTEL}/bin:{os.environ['PATH']}",
+            "I_MPI_ROOT": INTEL, "I_MPI_FABRICS": "ofi", "I_MPI_OFI_PROVIDER": "tcp", "FI_PROVIDER": "tcp",
+            "FI_TCP_IFACE": interface}
 
 
 def UCX(interface): # of MPICH
@@ -74,11 +93,12 @@ def UCX(interface): # of MPICH
 
 def on_this_machine(mpi, preload, numbers):
     launch = [*OPEN_MPI, "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo", "-n", "4"] \
-        if mpi == "openmpi" else [*MPICH, "-iface", "lo", "-n", "4"]
+        if mpi == "openmpi" else [*(MPICH if mpi == "mpich" else INTEL_MPI), "-iface", "lo", "-n", "4"]
     # MPICH's ranks of one host use shared memory unless they believe to be alone.
     alone = {"MPIR_CVAR_NOLOCAL": "1", **UCX("lo")}
     return result_of([*launch, *ranks(mpi, preload, 1, numbers)],
-                     {"LONGHAUL_SOCKET_IFNAME": "lo", "LONGHAUL_MPI_MIN_BYTES": "0", **alone})
+                     {"LONGHAUL_SOCKET_IFNAME": "lo", "LONGHAUL_MPI_MIN_BYTES": "0", **alone,
+                      **(of_intel("lo") if mpi == "intel" else {})})
 
 
 def compare(mpi, measure, name, size, iterations, warmup, launches):

@@ -18,12 +18,14 @@
 #include <longhaul/error.h>
 #include <longhaul/units.h>
 
+#include "cli/options/option_values.h"
 #include "cli/terminal/terminal.h"
 
 /* ---- block ring ------------------------------------------------------------------------------------ */
 
 /* Blocks beyond the window: read ahead or written behind. */
 #define CLI_RING_EXTRA 4
+#define PIPE_BLOCKS    7u
 
 static size_t memory_bytes(const struct cli_block_ring *ring)
 {
@@ -44,28 +46,30 @@ static int allocate(struct cli_block_ring *ring)
     return ring->requests ? 0 : -LH_ENOMEM;
 }
 
-int cli_block_ring_open(struct cli_block_ring *ring, struct lh_connection *connection)
+int cli_block_ring_open(struct cli_block_ring *ring, struct lh_connection *connection, uint32_t blocks)
 {
     struct lh_attr attr;
     int code = lh_connection_attr(connection, &attr);
     if (code)
         return code;
-    uint64_t blocks = (attr.window_bytes + CLI_BLOCK_BYTES - 1) / CLI_BLOCK_BYTES + CLI_RING_EXTRA;
+    uint64_t window = (attr.window_bytes + CLI_BLOCK_BYTES - 1) / CLI_BLOCK_BYTES + CLI_RING_EXTRA;
     /* Requests for control messages are in flight as well. */
-    uint64_t maximum = LH_REQUESTS_MAX / 2;
-    return cli_block_ring_open_short(ring, connection, (uint32_t)(blocks < maximum ? blocks : maximum));
-}
-
-int cli_block_ring_open_short(struct cli_block_ring *ring, struct lh_connection *connection,
-                              uint32_t blocks)
-{
-    *ring = (struct cli_block_ring){.connection = connection, .blocks = blocks};
-    int code = allocate(ring);
+    uint64_t maximum = LH_REQUESTS_MAX / 2, wanted = blocks ? blocks : window;
+    *ring = (struct cli_block_ring){.connection = connection,
+                                    .blocks = (uint32_t)(wanted < maximum ? wanted : maximum)};
+    code = allocate(ring);
     if (!code)
         code = lh_register(connection, ring->memory, memory_bytes(ring), &ring->registered);
     if (code)
         cli_block_ring_close(ring);
     return code;
+}
+
+uint32_t cli_pipe_blocks(struct lh_connection *connection)
+{
+    struct lh_attr attr;
+    return !lh_connection_attr(connection, &attr) && attr.window_bytes > CLI_WINDOW_DEFAULT ? 0
+                                                                                            : PIPE_BLOCKS;
 }
 
 void cli_block_ring_close(struct cli_block_ring *ring)

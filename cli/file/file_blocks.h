@@ -40,11 +40,12 @@ struct cli_block_ring {
     uint64_t tail; /* blocks of those that are done with */
 };
 
-/* Sized for what the connection may have in flight. 0; -LH_ENOMEM; or the error of lh_register. */
-int cli_block_ring_open(struct cli_block_ring *ring, struct lh_connection *connection);
-/* The same with that many blocks, at most LH_REQUESTS_MAX / 2. */
-int cli_block_ring_open_short(struct cli_block_ring *ring, struct lh_connection *connection,
-                              uint32_t blocks);
+/* Of that many blocks; 0: as many as the connection may have in flight; at most LH_REQUESTS_MAX / 2. 0;
+ * -LH_ENOMEM; or the error of lh_register. */
+int cli_block_ring_open(struct cli_block_ring *ring, struct lh_connection *connection, uint32_t blocks);
+/* Blocks for a pipe, which soon uses all of a ring: 28 MiB, so that a process with parity stays below 64. 0:
+ * as above, where the window is larger than its default. */
+uint32_t cli_pipe_blocks(struct lh_connection *connection);
 /* Cancels the blocks in flight; they keep their places in the ring. */
 void cli_block_ring_cancel(struct cli_block_ring *ring);
 /* The same, and frees the memory. The connection must still be there. May be called for a zeroed ring. */

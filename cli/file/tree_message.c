@@ -22,8 +22,7 @@ bool cli_tree_packer_open(struct cli_tree_packer *packer, struct lh_connection *
                           const _Atomic bool *stop)
 {
     *packer = (struct cli_tree_packer){.stop = stop, .stall_ns = LH_TIME_NEVER};
-    packer->code = blocks ? cli_block_ring_open_short(&packer->ring, connection, blocks)
-                          : cli_block_ring_open(&packer->ring, connection);
+    packer->code = cli_block_ring_open(&packer->ring, connection, blocks);
     return !packer->code;
 }
 

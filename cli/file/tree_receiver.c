@@ -497,9 +497,10 @@ static int await_message(struct receiver *r, struct lh_result *result)
     return result->error == -LH_ETRUNCATED ? -LH_EPROTOCOL : result->error;
 }
 
-static bool open_rings(struct receiver *r)
+static bool open_rings(struct receiver *r, bool pipe)
 {
-    int code = cli_block_ring_open(&r->ring, r->connection);
+    uint32_t blocks = pipe ? cli_pipe_blocks(r->connection) : 0;
+    int code = cli_block_ring_open(&r->ring, r->connection, blocks);
     if (!code && !cli_tree_packer_open(&r->answers, r->connection, CLI_TREE_RING_SHORT, &r->stop))
         code = r->answers.code;
     r->answers.stall_ns = CLI_DISK_TIMEOUT_NS;
@@ -643,7 +644,10 @@ int cli_tree_receive(const struct cli_tree_options *options, struct lh_connectio
     struct receiver *r = begin(options, connection);
     if (!r)
         return cli_failed("no memory");
-    if (open_rings(r) && take_message(r, first, first_bytes))
+    struct cli_tree_record root;
+    bool pipe = cli_tree_decode(first, first_bytes, &root) > 0 && root.kind == CLI_TREE_ROOT &&
+                root.flags & CLI_TREE_PIPE;
+    if (open_rings(r, pipe) && take_message(r, first, first_bytes))
         receive(r);
     return end(r);
 }
@@ -657,7 +661,7 @@ int cli_tree_get(const struct cli_tree_options *options, struct lh_connection *c
     r->asked = true;
     r->confirmed = wish->confirmed;
     r->report.dry_run = wish->dry_run;
-    if (open_rings(r) && ask(r, wish))
+    if (open_rings(r, false) && ask(r, wish))
         receive(r);
     return end(r);
 }

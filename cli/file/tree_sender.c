@@ -423,6 +423,7 @@ static bool send_end(struct sender *s)
 
 static int begin(struct sender *s)
 {
+    uint32_t blocks = s->sending->count ? 0 : cli_pipe_blocks(s->connection);
     const struct cli_tree_record root = {
         .kind = CLI_TREE_ROOT,
         .flags = (s->sending->count ? 0 : CLI_TREE_PIPE) | (s->sending->dry_run ? CLI_TREE_DRY_RUN : 0) |
@@ -434,10 +435,10 @@ static int begin(struct sender *s)
     };
     int code = cli_tree_list_open(&s->list);
     if (!code)
-        code = cli_block_ring_open_short(&s->answers, s->connection, CLI_TREE_RING_SHORT);
+        code = cli_block_ring_open(&s->answers, s->connection, CLI_TREE_RING_SHORT);
     if (!code && !cli_tree_packer_open(&s->walk_packer, s->connection, CLI_TREE_RING_SHORT, &s->stop))
         code = s->walk_packer.code;
-    if (!code && !cli_tree_packer_open(&s->packer, s->connection, 0, &s->stop))
+    if (!code && !cli_tree_packer_open(&s->packer, s->connection, blocks, &s->stop))
         code = s->packer.code;
     s->packer.stall_ns = CLI_DISK_TIMEOUT_NS; /* of a tree without files */
     if (!code)

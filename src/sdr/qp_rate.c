@@ -367,7 +367,9 @@ bool qp_rate_report_due(struct sdr_qp *qp, lh_time now)
 }
 
 /* A receiver that reads late by less than that paused; one that is later, or whose sockets had to drop, is
- * slower than the path, and what the sender is to follow is how fast it reads. Under the channel's gate. */
+ * slower than the path, and what the sender is to follow is how fast it reads. Packets of one datagram came
+ * at one time: each is reported as later than the last one, or it seems to follow a pause.
+ * Under the channel's gate. */
 static void note_reached(const struct sdr_qp *qp, uint32_t channel, struct qp_arrivals *arrivals)
 {
     lh_time read_ns = arrivals->newest_ns, pause_ns = PAUSE_ROUNDS * qp->path.rtt.minimum_ns;
@@ -375,7 +377,7 @@ static void note_reached(const struct sdr_qp *qp, uint32_t channel, struct qp_ar
         qp->dropped_ns != 0 && read_ns < qp->dropped_ns + DROPPED_ROUNDS * qp->path.rtt.minimum_ns;
     if (read_ns == arrivals->reached_ns || dropped)
         return;
-    lh_time min_ns = lh_max(lh_sub_sat(read_ns, pause_ns), arrivals->reached_ns);
+    lh_time min_ns = lh_max(lh_sub_sat(read_ns, pause_ns), arrivals->reached_ns + 1);
     arrivals->newest_ns = arrivals->reached_ns = lh_max(reached_ns(qp, channel, read_ns), min_ns);
 }
 

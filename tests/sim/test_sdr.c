@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "sdr/qp.h"
 #include "sdr/sdr_state.h"
 #include "sdr/sdr_driver.h"
 #include "support/sdr_pair.h"
@@ -725,6 +726,54 @@ static void test_spacing_of_the_first_packets(void **state)
     assert_int_equal(reports_of_what_waited(5 * MS + MS / 2, false), 16);
 }
 
+static lh_time joined_ns;
+
+static lh_time arrived_together(struct fabric_endpoint *endpoint, uint32_t channel)
+{
+    (void)endpoint;
+    (void)channel;
+    return joined_ns;
+}
+
+/* The kernel joins datagrams, which then have one time. */
+static void test_packets_that_came_at_one_time(void **state)
+{
+    (void)state;
+    struct sdr_pair pair =
+        open_pair((struct sdr_pair_options){.congestion = "bbr", .channels = 1, .link.delay_ns = 5 * MS});
+    struct sdr_context *receiver = pair.ends[SDR_PAIR_RX].context;
+    const struct sdr_qp *qp = pair.ends[SDR_PAIR_RX].qp;
+    struct sdr_recv_handle *recv;
+    struct sdr_send_handle *send;
+    assert_int_equal(sdr_pair_recv(&pair, 0, SLOT, &recv), SDR_SUCCESS);
+    sdr_pair_run(&pair, 20 * MS);
+    assert_int_equal(sdr_pair_send(&pair, 0, 16 * MTU, 0, &send), SDR_SUCCESS);
+    lh_time next, end = sim_world_now(pair.world) + 5 * MS + MS / 2;
+    while (sim_world_now(pair.world) < end) {
+        assert_int_equal(lh_sdr_progress(pair.ends[SDR_PAIR_TX].context, &next), 0);
+        sim_world_advance(pair.world, sim_world_now(pair.world) + MS / 100);
+    }
+    plain = receiver->fabric->ops;
+    struct fabric_ops joined = *plain;
+    joined.arrived = arrived_together;
+    joined_ns = sim_world_now(pair.world) - MS / 4;
+    receiver->fabric->ops = &joined;
+    uint32_t seen = 0;
+    for (uint32_t i = 0; i < 40; i++) {
+        uint64_t reports = sdr_pair_stats(&pair, SDR_PAIR_RX).feedback_sent;
+        lh_time before_ns = qp->report_newest_ns;
+        assert_int_equal(lh_sdr_progress(receiver, &next), 0);
+        if (sdr_pair_stats(&pair, SDR_PAIR_RX).feedback_sent == reports)
+            continue;
+        assert_true(qp->report_newest_ns > before_ns);
+        seen++;
+    }
+    receiver->fabric->ops = plain;
+    assert_int_equal(seen, 16);
+    assert_true(qp->report_newest_ns < joined_ns + 16);
+    sdr_pair_close(&pair);
+}
+
 static void test_statistics_of_a_clean_link(void **state)
 {
     (void)state;
@@ -823,6 +872,7 @@ int main(void)
         cmocka_unit_test(test_pace_behind_back_pressure),
         cmocka_unit_test(test_no_spacing_of_what_waited),
         cmocka_unit_test(test_spacing_of_the_first_packets),
+        cmocka_unit_test(test_packets_that_came_at_one_time),
         cmocka_unit_test(test_statistics_of_a_clean_link),
         cmocka_unit_test(test_goodbye),
     };

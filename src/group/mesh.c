@@ -110,7 +110,7 @@ static void on_link_failed(struct mesh *mesh, struct link *link, int error, bool
     if (link->error && (link->error != -LH_ECLOSED || error == -LH_ECLOSED))
         return;
     link->error = error;
-    if (error != -LH_ECLOSED)
+    if (error != -LH_ECLOSED && !link->closed)
         announce_exclusion(link);
     fail_operations(mesh, link->rank);
     if (announces && error != -LH_ECLOSED)
@@ -616,8 +616,9 @@ static void on_received(struct mesh *mesh, const struct lh_completion *entry)
         on_lane_ended(mesh, message.link, entry->result.error);
         return;
     }
-    if (!entry->result.error && message.link->error && message.link->error != -LH_ECLOSED)
-        message.tag = (struct tag){0}; /* of a rank that counts as failed */
+    if (!entry->result.error && message.link->error &&
+        (message.link->error != -LH_ECLOSED || message.link->closed))
+        message.tag = (struct tag){0}; /* of a rank that counts as failed, or whose memory is freed next */
     else if (!entry->result.error && !tag_decode(entry->result.tag, &message.tag))
         on_link_failed(mesh, message.link, -LH_EPROTOCOL, true);
     else if (!entry->result.error)

@@ -518,6 +518,38 @@ static void test_newcomer_accuses(void **state)
     close_world(&world);
 }
 
+/* The link to a rank that has left is closed, and waits for its end; then another says that the rank has
+ * failed. */
+static void test_notice_of_closed(void **state)
+{
+    struct group_world world;
+    struct growth growth;
+    (void)state;
+    open_world(&world, 3);
+    bury(&world, 2);
+    pass(&world, 20 * MS);
+    assert_int_equal(lh_group_error(world.groups[0], 2), -LH_ECLOSED);
+    growth = growth_of(&world, 2);
+    struct mesh *mesh = world.groups[0]->mesh;
+    mesh->polling = true; /* as by a thread, which may have entries of it */
+    grow(&growth);
+    assert_int_equal(growth.errors[0], 0);
+    assert_int_equal(mesh->closed_links, 1);
+    const struct notice notice = {.error = -LH_EPEER, .rank = 2, .text = "caf\xc3\xa9"};
+    const struct tag tag = {.kind = TAG_FAILED};
+    uint8_t body[NOTICE_BYTES_MAX];
+    size_t bytes = notice_encode(&notice, body);
+    sim_engines_must(link_send_control(member_link(&world.groups[1]->members, 0), &tag, body, bytes),
+                     "link_send_control");
+    pass(&world, 20 * MS);
+    assert_int_equal(mesh->links[2].error, -LH_EPEER); /* it has come */
+    assert_int_equal(lh_group_error(world.groups[0], 1), 0);
+    mesh->polling = mesh->woken = false;
+    assert_int_equal(sum(&world), 0);
+    assert_int_equal(mesh->closed_links, 0);
+    close_world(&world);
+}
+
 /* A rank that gives up when the others have the group: their next call says so. */
 static void test_one_gives_up(void **state)
 {
@@ -662,6 +694,7 @@ int main(void)
         cmocka_unit_test(test_part),
         cmocka_unit_test(test_newcomer_dies),
         cmocka_unit_test(test_newcomer_accuses),
+        cmocka_unit_test(test_notice_of_closed),
         cmocka_unit_test(test_one_gives_up),
         cmocka_unit_test(test_lies),
     };

@@ -478,8 +478,6 @@ int create_attach(struct lh_group *group, const uint8_t *all, size_t stride)
     return growth_read_blobs(group, all, group->members.size * (size_t)group->members.size * stride);
 }
 
-/* ---- group ----------------------------------------------------------------------------------------- */
-
 /* ---- creating ---------------------------------------------------------------------------------------- */
 
 /* Of a group that is made: links of others are not its concern. */
@@ -773,6 +771,8 @@ int grow_group(struct lh_group *old, const struct lh_group_attr *attr, const str
         made->members.rank = own.rank;
         for (uint32_t r = 0; r < own.size; r++)
             made->members.of_mesh[r] = mesh->rank; /* until the others are known */
+        made->payload_before = mesh->payload_max;
+        made->timeout_before = mesh->timeout_ns;
         mesh->timeout_ns = own.timeout_ns ? own.timeout_ns : TIMEOUT_NS;
         write_card(made, &own, card);
         memcpy(made->sites[own.rank], card + CARD_SITE, LH_GROUP_SITE_MAX);
@@ -804,15 +804,13 @@ static int grow(struct lh_group *old, const struct lh_group_attr *attr, const st
 {
     uint8_t card[CREATE_CARD_BYTES];
     struct lh_group *made;
-    uint32_t payload_max = old->mesh->payload_max;
     int error = grow_group(old, attr, key, &made, card);
     if (error)
         return error;
-    error = attr->size > 1 ? connect_all(made, attr, card) : paths_create(&made->paths);
+    error =
+        attr->size > 1 ? connect_all(made, attr, card) : growth_alone(made, card, sizeof card, CARD_GROWTH);
     if (!error && attr->thread)
         error = start_thread(made);
-    if (error)
-        old->mesh->payload_max = payload_max;
     error = grow_end(made, error);
     if (!error)
         *grown = made;
@@ -951,7 +949,10 @@ struct lh_engine *lh_group_engine(const struct lh_group *group)
 
 uint32_t lh_group_mtu(const struct lh_group *group)
 {
-    return group->mesh->payload_max;
+    pthread_mutex_lock(&group->mesh->lock); /* the group may grow */
+    uint32_t payload_max = group->mesh->payload_max;
+    pthread_mutex_unlock(&group->mesh->lock);
+    return payload_max;
 }
 
 int lh_group_error(struct lh_group *group, uint32_t rank)

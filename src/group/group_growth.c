@@ -2,6 +2,7 @@
 #include "group/group_growth.h"
 
 #include <assert.h>
+#include <pthread.h>
 #include <string.h>
 
 #include <longhaul/queue.h>
@@ -160,6 +161,11 @@ int growth_read_cards(struct lh_group *group, const uint8_t *cards, size_t strid
 {
     struct lineage lineage;
     int error = read_lineage(group, cards + part, stride, &lineage);
+    if (!error && group->kept && lineage.next_group < group->mesh->next_group)
+        error = lh_fail(LH_EHANDSHAKE,
+                        "group: the exchange gives rank %u a number of groups below its own (it must "
+                        "return all cards as they are)",
+                        group->members.rank);
     if (!error && lineage.next_group == 1u << TAG_GROUP_BITS)
         error = lh_fail(LH_ERANGE, "group: %u groups were made (create another)", 1u << TAG_GROUP_BITS);
     if (!error)
@@ -174,6 +180,16 @@ int growth_read_cards(struct lh_group *group, const uint8_t *cards, size_t strid
         mesh_use_id(group->mesh, lineage.next_group);
     mesh_take_early_reports(group);
     return 0;
+}
+
+int growth_alone(struct lh_group *group, const uint8_t *card, size_t bytes, size_t part)
+{
+    pthread_mutex_lock(&group->mesh->lock);
+    int error = growth_read_cards(group, card, bytes, part);
+    if (!error)
+        error = paths_create(&group->paths);
+    pthread_mutex_unlock(&group->mesh->lock);
+    return error;
 }
 
 /* ---- what all have read ------------------------------------------------------------------------------ */
@@ -231,4 +247,6 @@ void growth_undo(struct lh_group *group)
             link->error = -LH_ECANCELED;
     }
     mesh_use_id(mesh, mesh->next_group);
+    mesh->payload_max = group->payload_before;
+    mesh->timeout_ns = group->timeout_before;
 }

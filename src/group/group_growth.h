@@ -22,9 +22,11 @@
 void growth_write_card(const struct lh_group *group, uint8_t *part);
 /* Of all cards, `stride` bytes each, with their parts at `part`: the id of the group, the places of its
  * ranks, and numbers of newcomers. -LH_EHANDSHAKE: they do not fit together; -LH_EPEER: a member has failed
- * here;
- * -LH_ERANGE: no ids or places are left; -LH_ENOMEM, -LH_ESYSTEM. */
+ * here; -LH_ERANGE: no ids or places are left; -LH_ENOMEM, -LH_ESYSTEM. */
 int growth_read_cards(struct lh_group *group, const uint8_t *cards, size_t stride, size_t part);
+/* Of a member that goes on alone, by its own card. Takes the lock of the mesh. Errors as of
+ * growth_read_cards(). */
+int growth_alone(struct lh_group *group, const uint8_t *card, size_t bytes, size_t part);
 /* All blobs, as they came. -LH_ESYSTEM. */
 int growth_read_blobs(struct lh_group *group, const uint8_t *all, size_t bytes);
 /* Whether ranks read the same: the identities of all. -LH_EHANDSHAKE. */
@@ -32,7 +34,7 @@ int growth_compare(const struct lh_group *group, uint8_t (*identities)[KEYS_DIGE
 /* The group is made: newcomers are members, and who is in no group with them counts as failed. Under the lock
  * of the mesh. */
 void growth_commit(struct lh_group *group);
-/* It is not: newcomers leave. Under the lock of the mesh. */
+/* It is not: newcomers leave, and the mesh is as before. Under the lock of the mesh. */
 void growth_undo(struct lh_group *group);
 
 #endif

@@ -63,6 +63,8 @@ struct lh_group {
     struct pair_keys *pairs;             /* while links get their keys; NULL: none, or they have them */
     bool grows;                          /* some of its ranks, not all perhaps, had a group before */
     bool kept;                           /* this one had */
+    uint32_t payload_before;             /* the mesh's, before this one began to grow */
+    lh_time timeout_before;              /* the same */
     uint8_t identity[KEYS_DIGEST_BYTES]; /* of what all exchanged, so far */
     struct notice refused;               /* error: a rank is not in it; 0: none has refused */
     struct members members;

@@ -79,10 +79,28 @@ static void meeting_init(struct meeting *meeting, uint32_t size, int shared)
     pthread_barrierattr_destroy(&attr);
 }
 
+/* An operation of two ranks that add 1 each; 1 begins it in the midst of an exchange. */
+struct pending {
+    struct lh_group *group; /* NULL: it has begun, or is another's to begin */
+    struct lh_collective *op;
+    int32_t in[COUNT], out[COUNT];
+};
+
+static void begin_pending(struct pending *pending)
+{
+    for (uint32_t i = 0; i < COUNT; i++)
+        pending->in[i] = 1;
+    sim_engines_must(
+        lh_allreduce(pending->group, pending->in, pending->out, COUNT, LH_I32, LH_SUM, NULL, &pending->op),
+        "lh_allreduce");
+    pending->group = NULL;
+}
+
 struct visitor {
     struct meeting *meeting;
     uint32_t rank, size;
     uint32_t calls, fails_at; /* the first is 1; 0: none does */
+    struct pending *pending;  /* begins in the second; NULL: none */
 };
 
 static int exchange(void *context, const void *mine, size_t bytes, void *all)
@@ -94,6 +112,8 @@ static int exchange(void *context, const void *mine, size_t bytes, void *all)
     for (uint32_t r = 0; r < visitor->size; r++)
         memcpy((uint8_t *)all + r * bytes, visitor->meeting->blobs[r], bytes);
     pthread_barrier_wait(&visitor->meeting->barrier);
+    if (visitor->calls == 1 && visitor->pending && visitor->pending->group)
+        begin_pending(visitor->pending);
     return ++visitor->calls == visitor->fails_at ? -LH_ECANCELED : 0;
 }
 
@@ -108,6 +128,7 @@ struct wish {
     const char *key;
     uint32_t fails_at;
     lh_time timeout_ns;
+    struct pending *pending;
 };
 
 static int grow(struct lh_group *old, const struct wish *wish, struct lh_group **grown)
@@ -115,7 +136,8 @@ static int grow(struct lh_group *old, const struct wish *wish, struct lh_group *
     struct visitor visitor = {.meeting = &meetings[wish->meeting],
                               .rank = wish->rank,
                               .size = wish->size,
-                              .fails_at = wish->fails_at};
+                              .fails_at = wish->fails_at,
+                              .pending = wish->pending};
     struct lh_group_attr attr;
     struct lh_attr connection;
     struct lh_security security;
@@ -260,6 +282,76 @@ static void test_sealed_lives(void **state)
         }
 }
 
+/* ---- the old group goes on --------------------------------------------------------------------------- */
+
+/* 0 and 1 grow while an operation of theirs runs, which 0 began before, and 1 in between; it ends after the
+ * new group has made another. One destroys the new group first, the other the old one. */
+static void grow_meanwhile(struct rank_thread *thread)
+{
+    static struct pending all[2];
+    struct lh_group *old = NULL, *grown;
+    struct lh_collective_result result;
+    uint32_t host = thread->rank;
+    struct pending *pending = host < 2 ? &all[host] : NULL;
+    if (host < 2) {
+        must_grow(&old, &(struct wish){.meeting = 0, .rank = host, .size = 2});
+        pending->group = old;
+    }
+    if (host == 0)
+        begin_pending(pending);
+    sim_engines_must(
+        grow(old, &(struct wish){.meeting = 1, .rank = host, .size = 3, .pending = pending}, &grown),
+        "lh_group_grow");
+    assert_int_equal(sum(grown), 0);
+    if (host < 2) {
+        sim_engines_must(lh_collective_wait(pending->op, LIMIT_NS, &result), "lh_collective_wait");
+        assert_int_equal(result.error, 0);
+        for (uint32_t i = 0; i < COUNT; i++)
+            assert_int_equal(pending->out[i], 2);
+        lh_collective_free(pending->op);
+        assert_int_equal(sum(old), 0);
+    }
+    sim_engines_must(lh_group_destroy(host == 0 ? grown : old), "lh_group_destroy");
+    sim_engines_must(lh_group_destroy(host == 0 ? old : grown), "lh_group_destroy");
+}
+
+static void test_pending(void **state)
+{
+    (void)state;
+    meeting_init(&meetings[0], 2, PTHREAD_PROCESS_PRIVATE);
+    meeting_init(&meetings[1], 3, PTHREAD_PROCESS_PRIVATE);
+    rank_threads_run(3, grow_meanwhile);
+    pthread_barrier_destroy(&meetings[0].barrier);
+    pthread_barrier_destroy(&meetings[1].barrier);
+}
+
+/* 1 leaves; 0 goes on alone, twice; then 1 joins again. */
+static void go_on_alone(struct rank_thread *thread)
+{
+    struct lh_group *group = NULL;
+    uint32_t host = thread->rank;
+    must_grow(&group, &(struct wish){.meeting = 0, .rank = host, .size = 2, .key = files[0]});
+    if (host == 1) {
+        sim_engines_must(lh_group_destroy(group), "lh_group_destroy");
+        group = NULL;
+    }
+    for (uint32_t i = 0; i < 2 && host == 0; i++) {
+        must_grow(&group, &(struct wish){.meeting = 1, .size = 1, .key = files[0]});
+        assert_int_equal(sum(group), 0);
+    }
+    must_grow(&group, &(struct wish){.meeting = 0, .rank = host, .size = 2, .key = files[0]});
+    assert_int_equal(sum(group), 0);
+    sim_engines_must(lh_group_destroy(group), "lh_group_destroy");
+}
+
+static void test_alone(void **state)
+{
+    (void)state;
+    meeting_init(&meetings[0], 2, PTHREAD_PROCESS_PRIVATE);
+    rank_threads_run(2, go_on_alone);
+    pthread_barrier_destroy(&meetings[0].barrier);
+}
+
 /* ---- growth that fails ------------------------------------------------------------------------------- */
 
 /* 0 and 1 are members. At each attempt something is wrong, at all; the old group works; then one succeeds,
@@ -385,8 +477,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_processes), /* before there are threads */
-        cmocka_unit_test(test_lives),
-        cmocka_unit_test(test_sealed_lives),
+        cmocka_unit_test(test_lives),     cmocka_unit_test(test_sealed_lives),
+        cmocka_unit_test(test_pending),   cmocka_unit_test(test_alone),
         cmocka_unit_test(test_failures),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -477,7 +477,16 @@ static void test_newcomer_dies(void **state)
         open_world(&world, 3);
         struct growth growth = growth_of(&world, 4);
         growth.last = last;
+        struct mesh *mesh = world.groups[0]->mesh;
+        lh_time timeout_ns = mesh->timeout_ns;
+        uint32_t payload_max = mesh->payload_max;
+        mesh->timeout_ns = 2 * timeout_ns; /* of an attribute that the growth does not have */
+        mesh->payload_max = UINT16_MAX;    /* that of the newcomer is lower */
         grow(&growth);
+        assert_int_equal(mesh->timeout_ns, 2 * timeout_ns);
+        assert_int_equal(mesh->payload_max, UINT16_MAX);
+        mesh->timeout_ns = timeout_ns;
+        mesh->payload_max = payload_max;
         for (uint32_t r = 0; r < 3; r++)
             if (growth.errors[r] == 0)
                 fail_msg("step %d: rank %u has the group", (int)last, r);
@@ -609,6 +618,13 @@ static void claims_groups(struct growth *growth, uint32_t reader, uint8_t *cards
         lh_put_be32(growth_card(cards, 1) + KEYS_DIGEST_BYTES + 8, UINT32_MAX);
 }
 
+static void hides_groups(struct growth *growth, uint32_t reader, uint8_t *cards)
+{
+    (void)reader;
+    for (uint32_t r = 0; r < growth->size - 1; r++)
+        lh_put_be32(growth_card(cards, r) + KEYS_DIGEST_BYTES + 8, 0);
+}
+
 static void claims_identity(struct growth *growth, uint32_t reader, uint8_t *cards)
 {
     (void)growth;
@@ -677,6 +693,7 @@ static void test_lies(void **state)
     lie(claims_absent, "malformed card of rank 2"); /* no such number was given */
     lie(claims_numbers, "malformed card of rank 1");
     lie(claims_groups, "malformed card of rank 1");
+    lie(hides_groups, "a number of groups below its own");
     lie(claims_identity, "have been in different groups");
     lie(claims_youth, "the exchange has changed the card of rank 1");
     lie(differs, "different cards");

@@ -1,9 +1,9 @@
 /*
  * group.h - groups of ranks for collectives (longhaul/collective.h), each rank connected to all others.
  *
- * A rank, 0 to size - 1, is one lh_group_create() call, usually one process. A group, its splits and its
- * shrunken groups share connections, over one engine per rank. All ranks create, split, shrink and destroy
- * groups in the same order.
+ * A rank, 0 to size - 1, is one lh_group_create() call, usually one process. A group, its splits, and its
+ * shrunken and grown groups share connections, over one engine per rank. All ranks create, split, shrink,
+ * grow and destroy groups in the same order.
  *
  * Progress: with workers in the engine, lh_collective_test() and lh_collective_wait() make progress, or a
  * thread of the group does (`thread`). Without workers (LH_NO_WORKERS) the caller calls lh_group_progress().
@@ -34,8 +34,9 @@ typedef int (*lh_exchange_fn)(void *context, const void *mine, size_t bytes, voi
 struct lh_group_attr {
     size_t struct_bytes; /* set by lh_group_attr_init, so that the struct can grow */
     uint32_t rank;
-    uint32_t size;           /* number of ranks: 1 to LH_GROUP_RANKS_MAX */
-    lh_exchange_fn exchange; /* required for more than one rank; called only by lh_group_create() */
+    uint32_t size; /* number of ranks: 1 to LH_GROUP_RANKS_MAX */
+    lh_exchange_fn
+        exchange; /* required for more than one rank; called only by lh_group_create(), lh_group_grow() */
     void *exchange_context;
     /* Name of this rank's site; NULL: no name; ranks without a name form one site. If no rank has a name,
      * schedules derive sites from measured round trips. */
@@ -93,6 +94,27 @@ LH_API enum lh_encryption lh_group_encryption(const struct lh_group *group);
  * -LH_ETIMEDOUT: a surviving rank did not call in time; call again, before these ranks make another group.
  * -LH_ESTATE: no workers. */
 LH_API int lh_group_shrink(struct lh_group *group, struct lh_group **smaller);
+/* Makes a group of members of `group` and of newcomers; NULL: this rank is a newcomer, as with
+ * lh_group_create(). All ranks of the new group call it, each with its new rank, and an exchange of all of
+ * them. Connections between members are kept, with their keys and all that they have learned; only pairs with
+ * a newcomer connect. Operations of `group` go on.
+ *
+ * attr: as of lh_group_create(), for connections to newcomers; members of an encrypted group give a key
+ * again, the same one or another. A member keeps the engine (set NULL, or the same), device, block_bytes and
+ * peer_timeout_ns of the group; its site, too, unless attr has one. timeout_ns: of each step, and of later
+ * calls.
+ *
+ * Members of `group` that do not take part count as failed afterwards. After an error `group` is as before,
+ * and may grow again. A rank that has an error tells the others: they have one, too, or, where their call had
+ * returned, one from each call on the new group. The new group knows of paths what lh_group_create() would
+ * (call lh_group_measure()).
+ *
+ * Errors as of lh_group_create(). -LH_EINVAL: attr differs from the group in encryption, in whether
+ * reliability is bounded, or in the engine; -LH_EHANDSHAKE: cards of ranks do not fit together, or the
+ * exchange gave ranks different ones; -LH_EPEER: a rank has failed for another; -LH_ESTATE: no workers, the
+ * group is a part of another, or it grows already; -LH_ERANGE: 16384 groups were made over these
+ * connections. */
+LH_API int lh_group_grow(struct lh_group *group, const struct lh_group_attr *attr, struct lh_group **grown);
 /* Makes a group of the ranks with the same color, ordered by key, then rank. All ranks call it. color:
  * LH_GROUP_NO_COLOR for a rank in no group; its *part is NULL. -LH_EPEER: a rank has failed; -LH_ETIMEDOUT;
  * -LH_ESTATE: no workers. */

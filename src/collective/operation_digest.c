@@ -305,7 +305,10 @@ size_t notice_encode(const struct notice *notice, uint8_t out[NOTICE_BYTES_MAX])
     size_t length = strnlen(notice->text, LH_COLLECTIVE_MESSAGE_MAX - 1);
     lh_put_be32(out, (uint32_t)-notice->error);
     lh_put_be32(out + 4, notice->rank);
-    memcpy(out + 8, notice->text, length);
+    for (size_t i = 0; i < length;
+         i++) /* a name of a file may have other bytes; notice_decode() has none */
+        out[8 + i] =
+            notice->text[i] >= ' ' && notice->text[i] <= '~' ? (uint8_t)notice->text[i] : (uint8_t)'?';
     return 8 + length;
 }
 

@@ -17,6 +17,7 @@
 #include "base/min_max.h"
 #include "collective/operation_progress.h"
 #include "group/agreement.h"
+#include "group/group_growth.h"
 #include "group/group_link.h"
 #include "group/group_messages.h"
 #include "group/group_paths.h"
@@ -28,12 +29,13 @@
 /* ---- create ---------------------------------------------------------------------------------------- */
 
 /* version, size: 4 bytes each; block_bytes: 8; payload_max, 0 of an older release: 2; whether reliability is
- * bounded, inside sites 1, across 2: 2; the site; of group_security.h */
-#define CARD_VERSION     8u
+ * bounded, inside sites 1, across 2: 2; the site; of group_growth.h; of group_security.h */
+#define CARD_VERSION     9u
 #define CARD_PAYLOAD     16u
 #define CARD_BOUNDED     18u
 #define CARD_SITE        20u
-#define CARD_SECURITY    (CARD_SITE + LH_GROUP_SITE_MAX)
+#define CARD_GROWTH      (CARD_SITE + LH_GROUP_SITE_MAX)
+#define CARD_SECURITY    (CARD_GROWTH + GROWTH_CARD_BYTES)
 #define PEER_TIMEOUT_NS  (10 * LH_NS_PER_S)
 #define TIMEOUT_NS       (30 * LH_NS_PER_S)
 #define FLUSH_LOOK_NS    LH_NS_PER_MS /* no entry tells when a send with a deadline is over */
@@ -97,6 +99,7 @@ static int join_engine(struct mesh *mesh, const struct lh_group_attr *attr)
 
 static void free_group(struct lh_group *group)
 {
+    security_end(group);
     if (group->operations.work)
         munmap(group->operations.work, group->operations.work_bytes);
     agreement_free(&group->agreement);
@@ -120,8 +123,7 @@ static void set_operations(struct op_context *operations, struct lh_group *group
     operations->changed = &mesh->changed;
 }
 
-/* A group of a mesh, with places for its members; NULL: no memory. And its end. */
-static struct lh_group *create_member(struct mesh *mesh, uint32_t size)
+struct lh_group *group_add(struct mesh *mesh, uint32_t size)
 {
     struct lh_group *group = calloc(1, sizeof *group);
     if (!group)
@@ -147,7 +149,7 @@ static struct lh_group *create_member(struct mesh *mesh, uint32_t size)
     return group;
 }
 
-static void create_remove(struct lh_group *group)
+void group_remove(struct lh_group *group)
 {
     struct lh_group **at = &group->mesh->first_group;
     while (*at != group)
@@ -183,7 +185,6 @@ static void free_mesh(struct mesh *mesh)
     for (uint32_t r = 0; mesh->links && r < mesh->size; r++)
         link_free(&mesh->links[r]);
     ahead_end(&mesh->ahead);
-    security_end(mesh);
     lh_completion_queue_destroy(mesh->queue);
     if (mesh->own_engine)
         lh_engine_destroy(mesh->engine);
@@ -196,8 +197,10 @@ void create_undo(struct lh_group *group)
 {
     struct mesh *mesh = group->mesh;
     pthread_mutex_lock(&mesh->lock); /* the thread of the mesh goes through its groups */
-    create_remove(group);
+    group_remove(group);
     bool last = mesh->groups == 0;
+    if (!last)
+        mesh_close_unused(mesh);
     pthread_mutex_unlock(&mesh->lock);
     if (!last)
         return;
@@ -212,13 +215,13 @@ static const struct lh_attr *attr_given(const struct lh_group_attr *attr, bool a
 
 static int fill_mesh(struct mesh *mesh, const struct lh_group_attr *attr)
 {
-    mesh->rank = attr->rank;
-    mesh->size = attr->size;
+    mesh->rank = mesh->number = attr->rank;
+    mesh->size = mesh->next_number = attr->size;
     mesh->block_bytes = attr->block_bytes ? attr->block_bytes : BLOCK_BYTES;
     mesh->timeout_ns = attr->timeout_ns ? attr->timeout_ns : TIMEOUT_NS;
     mesh->peer_timeout_ns = attr->peer_timeout_ns ? attr->peer_timeout_ns : PEER_TIMEOUT_NS;
     mesh->next_group = 1;
-    mesh->links = calloc(attr->size, sizeof *mesh->links);
+    mesh->links = calloc(MESH_PLACES_MAX, sizeof *mesh->links);
     if (!mesh->links)
         return lh_fail(LH_ENOMEM, "group: no memory for %u links", attr->size);
     int error = join_engine(mesh, attr);
@@ -248,16 +251,17 @@ static void write_card(const struct lh_group *group, const struct lh_group_attr 
     lh_put_be16(card + CARD_BOUNDED, (uint16_t)(group->mesh->bounded[0] | group->mesh->bounded[1] << 1));
     if (attr->site)
         memcpy(card + CARD_SITE, attr->site, strlen(attr->site));
+    growth_write_card(group, card + CARD_GROWTH);
 }
 
 int create_secure(struct lh_group *group, const struct key_group *key, uint8_t *card)
 {
     struct mesh *mesh = group->mesh;
-    if (mesh->payload_max) {
+    if (mesh->payload_max && !group->kept) {
         mesh->payload_max = engine_payload_max(mesh->engine, true);
         lh_put_be16(card + CARD_PAYLOAD, (uint16_t)mesh->payload_max);
     }
-    return security_begin(mesh, key, card, CREATE_CARD_BYTES, card + CARD_SECURITY);
+    return security_begin(group, key, card, CREATE_CARD_BYTES, card + CARD_SECURITY);
 }
 
 int create_group(const struct lh_group_attr *attr, struct lh_group **group, uint8_t *card)
@@ -274,7 +278,7 @@ int create_group(const struct lh_group_attr *attr, struct lh_group **group, uint
         return error;
     }
     error = fill_mesh(mesh, attr);
-    struct lh_group *made = error ? NULL : create_member(mesh, attr->size);
+    struct lh_group *made = error ? NULL : group_add(mesh, attr->size);
     if (!made) {
         free_mesh(mesh);
         return error ? error : lh_fail(LH_ENOMEM, "no memory for a group");
@@ -296,7 +300,7 @@ static int read_cards(struct lh_group *group, const uint8_t *cards)
     struct mesh *mesh = group->mesh;
     for (uint32_t r = 0; r < group->members.size; r++) {
         const uint8_t *card = cards + r * CREATE_CARD_BYTES;
-        if (lh_get_be32(card) != CARD_VERSION || card[CARD_SECURITY - 1] != 0)
+        if (lh_get_be32(card) != CARD_VERSION || card[CARD_GROWTH - 1] != 0)
             return lh_fail(LH_EVERSION, "group: rank %u has another release (use one)", r);
         if (lh_get_be32(card + 4) != group->members.size)
             return lh_fail(LH_EHANDSHAKE, "group: size %u at rank %u, %u at rank %u", group->members.size,
@@ -305,14 +309,14 @@ static int read_cards(struct lh_group *group, const uint8_t *cards)
             return lh_fail(LH_EHANDSHAKE, "group: block_bytes %zu at rank %u, %llu at rank %u",
                            mesh->block_bytes, group->members.rank,
                            (unsigned long long)lh_get_be64(card + 8), r);
-        int error = security_on_card(mesh, r, card, CREATE_CARD_BYTES, card + CARD_SECURITY,
-                                     cards + mesh->rank * CREATE_CARD_BYTES + CARD_SECURITY);
+        int error = security_on_card(group, r, card, CREATE_CARD_BYTES, card + CARD_SECURITY,
+                                     cards + group->members.rank * CREATE_CARD_BYTES + CARD_SECURITY);
         if (error)
             return error;
         memcpy(group->sites[r], card + CARD_SITE, LH_GROUP_SITE_MAX);
         mesh->payload_max = (uint32_t)lh_min(mesh->payload_max, lh_get_be16(card + CARD_PAYLOAD));
     }
-    return 0;
+    return growth_read_cards(group, cards, CREATE_CARD_BYTES, CARD_GROWTH);
 }
 
 /* Of hops that there are: operations are bounded at all ranks, or at none. */
@@ -380,6 +384,7 @@ static int create_link(struct lh_group *group, const struct lh_group_attr *attr,
                             .block_bytes = mesh->block_bytes,
                             .buffer_bytes = buffer_bytes};
     uint8_t blob[LINK_BLOB_MAX];
+    uint32_t place = group->members.of_mesh[rank];
     *bytes = sizeof blob;
     int error = bounded_lane_of(&connection, mesh->peer_timeout_ns, &lane);
     if (!error && lane.exists) {
@@ -391,8 +396,14 @@ static int create_link(struct lh_group *group, const struct lh_group_attr *attr,
         own.deadline_ns = lane.deadline_ns;
     }
     if (!error)
-        error = link_open(&mesh->links[rank], rank, &own);
-    return error ? error : link_blob(&mesh->links[rank], blob, bytes);
+        error = link_open(&mesh->links[place], place, &own);
+    return error ? error : link_blob(&mesh->links[place], blob, bytes);
+}
+
+/* Whether the link to a rank is to be made: another one, to which there was none before. */
+static bool is_new(const struct lh_group *group, uint32_t rank)
+{
+    return rank != group->members.rank && !member_link(&group->members, rank)->begun;
 }
 
 int create_links(struct lh_group *group, const struct lh_group_attr *attr, const uint8_t *cards,
@@ -412,7 +423,7 @@ int create_links(struct lh_group *group, const struct lh_group_attr *attr, const
     *blob_bytes = 0;
     for (uint32_t r = 0; r < group->members.size && !error; r++) {
         size_t bytes;
-        if (r == group->members.rank)
+        if (!is_new(group, r))
             continue;
         error = create_link(group, attr, r, buffer_bytes, &bytes);
         if (!error && bytes > *blob_bytes)
@@ -427,13 +438,13 @@ int create_blobs(struct lh_group *group, uint8_t *blobs, size_t stride)
     memset(blobs, 0, stride * group->members.size);
     for (uint32_t r = 0; r < group->members.size; r++) {
         size_t bytes = sizeof blob;
-        if (r == group->members.rank)
+        if (!is_new(group, r))
             continue;
-        int error = link_blob(&group->mesh->links[r], blob, &bytes);
+        int error = link_blob(member_link(&group->members, r), blob, &bytes);
         if (!error && bytes + 4 > stride)
             error = lh_fail(LH_ERANGE, "group: a blob of %zu bytes", bytes);
         if (!error)
-            error = security_on_blob(group->mesh, r, blob, bytes);
+            error = security_on_blob(group, r, blob, bytes);
         if (error)
             return error;
         lh_put_be32(blobs + r * stride, (uint32_t)bytes);
@@ -447,13 +458,13 @@ int create_attach(struct lh_group *group, const uint8_t *all, size_t stride)
     const struct tag hello = {.kind = TAG_HELLO};
     for (uint32_t r = 0; r < group->members.size; r++) {
         const uint8_t *blob = all + (r * (size_t)group->members.size + group->members.rank) * stride;
-        struct link *link = &group->mesh->links[r];
-        if (r == group->members.rank)
+        struct link *link = member_link(&group->members, r);
+        if (!is_new(group, r))
             continue;
         size_t bytes = lh_get_be32(blob);
         if (bytes + 4 > stride)
             return lh_fail(LH_EHANDSHAKE, "group: malformed blob of rank %u (use one release)", r);
-        int error = security_link(group->mesh, r, blob + 4, bytes);
+        int error = security_link(group, r, blob + 4, bytes);
         if (!error)
             error = link_attach(link, blob + 4, bytes);
         if (!error)
@@ -463,21 +474,25 @@ int create_attach(struct lh_group *group, const uint8_t *all, size_t stride)
         if (error)
             return error;
     }
-    security_end(group->mesh);
-    return 0;
+    security_end(group);
+    return growth_read_blobs(group, all, group->members.size * (size_t)group->members.size * stride);
 }
-
-/* ---- group ----------------------------------------------------------------------------------------- */
 
 /* ---- creating ---------------------------------------------------------------------------------------- */
 
+/* Of a group that is made: links of others are not its concern. */
 static bool is_connected(const void *what)
 {
-    const struct mesh *mesh = what;
-    for (uint32_t r = 0; r < mesh->size; r++)
-        if (r != mesh->rank && !mesh->links[r].error &&
-            (!mesh->links[r].hello || !link_is_flushed(&mesh->links[r])))
+    const struct lh_group *group = what;
+    for (uint32_t r = 0; r < group->members.size && !group->refused.error; r++) {
+        const struct link *link = member_link(&group->members, r);
+        if (r != group->members.rank && link->error && group->grows)
+            return true;
+        if (group->kept && !link->joins)
+            continue;
+        if (r != group->members.rank && !link->error && (!link->hello || !link_is_flushed(link)))
             return false;
+    }
     return true;
 }
 
@@ -494,29 +509,34 @@ static bool is_deaf(const struct link *link)
 #define RANKS_TEXT_MAX 64
 
 /* " 1, 2", cut off. Returns how many. */
-static uint32_t list_ranks(const struct mesh *mesh, bool (*is)(const struct link *link),
+static uint32_t list_ranks(const struct members *members, bool (*is)(const struct link *link),
                            char out[RANKS_TEXT_MAX])
 {
     size_t used = 0;
     uint32_t count = 0;
     out[0] = '\0';
-    for (uint32_t r = 0; r < mesh->size && used < RANKS_TEXT_MAX - 16; r++)
-        if (r != mesh->rank && is(&mesh->links[r]))
+    for (uint32_t r = 0; r < members->size && used < RANKS_TEXT_MAX - 16; r++)
+        if (r != members->rank && is(member_link(members, r)))
             used += (size_t)snprintf(out + used, RANKS_TEXT_MAX - used, "%s %u", count++ ? "," : "", r);
     return count;
 }
 
 /* Those that send nothing; and if all do, those that receive nothing: a path may carry one way only. */
-static int fail_missing(const struct mesh *mesh)
+static int fail_missing(const struct members *members)
 {
     char ranks[RANKS_TEXT_MAX];
-    uint32_t missing = list_ranks(mesh, is_silent, ranks);
+    uint32_t missing = list_ranks(members, is_silent, ranks);
     if (missing > 0)
         return lh_fail(LH_ETIMEDOUT, "group of %u: no packets from rank%s%s (start %s, or let UDP pass)",
-                       mesh->size, missing > 1 ? "s" : "", ranks, missing > 1 ? "them" : "it");
-    missing = list_ranks(mesh, is_deaf, ranks);
+                       members->size, missing > 1 ? "s" : "", ranks, missing > 1 ? "them" : "it");
+    missing = list_ranks(members, is_deaf, ranks);
     return lh_fail(LH_ETIMEDOUT, "group of %u: no acknowledgement from rank%s%s (let UDP pass to %s)",
-                   mesh->size, missing > 1 ? "s" : "", ranks, missing > 1 ? "them" : "it");
+                   members->size, missing > 1 ? "s" : "", ranks, missing > 1 ? "them" : "it");
+}
+
+static int fail_refused(const struct lh_group *group)
+{
+    return lh_fail((enum lh_error) - group->refused.error, "%s", group->refused.text);
 }
 
 static int wait_connected(struct lh_group *group)
@@ -525,14 +545,31 @@ static int wait_connected(struct lh_group *group)
     if (mesh->engine->workers == LH_NO_WORKERS)
         return 0; /* the caller makes progress; what is sent meanwhile waits */
     pthread_mutex_lock(&mesh->lock);
-    int error = wait_until(mesh, is_connected, mesh, mesh->timeout_ns);
-    for (uint32_t r = 0; r < mesh->size && !error; r++)
-        if (r != mesh->rank && !mesh->links[r].hello)
-            error = lh_fail((enum lh_error) - mesh->links[r].error, "group: rank %u: %s", r,
-                            lh_strerror(mesh->links[r].error));
-    if (error == -LH_ETIMEDOUT)
-        fail_missing(mesh);
+    int error = wait_until(mesh, is_connected, group, mesh->timeout_ns);
+    if (error)
+        fail_missing(&group->members);
+    else if (group->refused.error)
+        error = fail_refused(group);
+    for (uint32_t r = 0; r < group->members.size && !error; r++) {
+        const struct link *link = member_link(&group->members, r);
+        if (r != group->members.rank && (!link->hello || (group->grows && link->error)))
+            error =
+                lh_fail((enum lh_error) - link->error, "group: rank %u: %s", r, lh_strerror(link->error));
+    }
     pthread_mutex_unlock(&mesh->lock);
+    return error;
+}
+
+/* Whether all have read the same: all, also of those that it connects. */
+static int confirm(struct lh_group *group)
+{
+    uint8_t(*all)[KEYS_DIGEST_BYTES] = calloc(group->members.size, sizeof *all);
+    int error = all ? 0 : lh_fail(LH_ENOMEM, "group: no memory for %u ranks", group->members.size);
+    if (!error)
+        error = group_gather(group, group->identity, sizeof *all, all);
+    if (!error)
+        error = growth_compare(group, all);
+    free(all);
     return error;
 }
 
@@ -572,14 +609,18 @@ static int exchange_blobs(struct lh_group *group, const struct lh_group_attr *at
     if (!error) {
         mine = calloc(group->members.size, stride);
         all = calloc(group->members.size, group->members.size * stride);
+        pthread_mutex_lock(&group->mesh->lock);
         error = mine && all
                     ? create_blobs(group, mine, stride)
                     : lh_fail(LH_ENOMEM, "group: no memory for blobs of %u ranks", group->members.size);
+        pthread_mutex_unlock(&group->mesh->lock);
     }
     if (!error)
         error = exchange(attr, mine, group->members.size * stride, all);
+    pthread_mutex_lock(&group->mesh->lock); /* other groups may use the mesh */
     if (!error)
         error = create_attach(group, all, stride);
+    pthread_mutex_unlock(&group->mesh->lock);
     free(lengths);
     free(mine);
     free(all);
@@ -593,16 +634,44 @@ static int connect_all(struct lh_group *group, const struct lh_group_attr *attr,
     if (!cards)
         return lh_fail(LH_ENOMEM, "group: no memory for %u ranks", group->members.size);
     int error = exchange(attr, card, CREATE_CARD_BYTES, cards);
+    pthread_mutex_lock(&group->mesh->lock);
     if (!error)
         error = create_links(group, attr, cards, &blob_bytes);
+    pthread_mutex_unlock(&group->mesh->lock);
     free(cards);
     if (!error)
         error = exchange_blobs(group, attr, blob_bytes);
     if (!error)
         error = wait_connected(group);
+    if (!error && group->grows)
+        error = confirm(group);
     if (!error && group->mesh->engine->workers != LH_NO_WORKERS)
         error = agree_on_paths(group, attr);
     return error;
+}
+
+/* The last step: those who may have the group learn that it has not all ranks. */
+static int give_up(struct lh_group *group, int error)
+{
+    char reason[LH_ERROR_TEXT_BYTES];
+    snprintf(reason, sizeof reason, "%s", lh_last_error());
+    pthread_mutex_lock(&group->mesh->lock);
+    if (group->grows)
+        mesh_refuse(group, error, reason);
+    if (group->kept)
+        growth_undo(group);
+    pthread_mutex_unlock(&group->mesh->lock);
+    create_undo(group); /* closes connections that have failed, too */
+    return lh_error_set(error, reason);
+}
+
+static int start_thread(struct lh_group *group)
+{
+    if (group->mesh->threaded)
+        return 0;
+    return group->mesh->engine->workers == LH_NO_WORKERS
+               ? lh_fail(LH_ESTATE, "group: a thread needs workers in the engine")
+               : waiting_start_thread(group->mesh);
 }
 
 int group_create(const struct lh_group_attr *attr, enum lh_encryption encryption,
@@ -620,15 +689,9 @@ int group_create(const struct lh_group_attr *attr, enum lh_encryption encryption
     if (!error)
         error = attr->size > 1 ? connect_all(made, attr, card) : paths_create(&made->paths);
     if (!error && attr->thread)
-        error = made->mesh->engine->workers == LH_NO_WORKERS
-                    ? lh_fail(LH_ESTATE, "group: a thread needs workers in the engine")
-                    : waiting_start_thread(made->mesh);
-    if (error) {
-        char reason[LH_ERROR_TEXT_BYTES];
-        snprintf(reason, sizeof reason, "%s", lh_last_error());
-        create_undo(made); /* closes connections that have failed, too */
-        return lh_error_set(error, reason);
-    }
+        error = start_thread(made);
+    if (error)
+        return give_up(made, error);
     *group = made;
     return 0;
 }
@@ -646,6 +709,135 @@ int lh_group_create(const struct lh_group_attr *attr, struct lh_group **group)
         return error;
     error = group_create(attr, encrypts ? LH_ENCRYPTION_FULL : LH_ENCRYPTION_OFF, encrypts ? &key : NULL,
                          group);
+    if (encrypts)
+        key_group_wipe(&key);
+    return error;
+}
+
+/* ---- growing ----------------------------------------------------------------------------------------- */
+
+/* What an attribute may not have otherwise than the group that grows. */
+static int check_growth(const struct lh_group *group, const struct lh_group_attr *attr, bool encrypts)
+{
+    const struct mesh *mesh = group->mesh;
+    if (attr->size > 1 && !attr->exchange)
+        return lh_fail(LH_EINVAL, "group of %u ranks without exchange", attr->size);
+    if (encrypts != (mesh->encryption == LH_ENCRYPTION_FULL))
+        return lh_fail(LH_EINVAL,
+                       "group: %s, and is to grow with%s a key (give it as to lh_group_create())",
+                       encrypts ? "it has no key" : "it is encrypted", encrypts ? "" : "out");
+    for (uint32_t across = 0; across < 2; across++) {
+        struct bounded_lane lane = {.exists = false};
+        const struct lh_attr *given = attr_given(attr, across);
+        int error = given ? bounded_lane_of(given, mesh->peer_timeout_ns, &lane) : 0;
+        if (error)
+            return error;
+        if (lane.exists != mesh->bounded[across])
+            return lh_fail(LH_EINVAL, "group: its reliability is%s bounded (give the same to grow)",
+                           lane.exists ? " not" : "");
+    }
+    for (uint32_t place = 0; place < mesh->size; place++)
+        if (place != mesh->rank && !mesh->links[place].error &&
+            member_of_mesh(&group->members, place) == LH_NO_RANK)
+            return lh_fail(LH_ESTATE, "group: it is a part of another (grow one that all ranks are in)");
+    return mesh->growing ? lh_fail(LH_ESTATE, "group: it grows already (wait for that call)") : 0;
+}
+
+/* The attributes of a member: what its group has, it keeps. */
+static struct lh_group_attr attr_of_member(const struct lh_group *group, const struct lh_group_attr *attr)
+{
+    struct lh_group_attr own = *attr;
+    own.engine = group->mesh->engine;
+    own.device = NULL;
+    own.block_bytes = group->mesh->block_bytes;
+    if (!own.site && group->sites[group->members.rank][0])
+        own.site = group->sites[group->members.rank];
+    return own;
+}
+
+int grow_group(struct lh_group *old, const struct lh_group_attr *attr, const struct key_group *key,
+               struct lh_group **group, uint8_t *card)
+{
+    struct mesh *mesh = old->mesh;
+    const struct lh_group_attr own = attr_of_member(old, attr);
+    pthread_mutex_lock(&mesh->lock);
+    int error = check_growth(old, &own, key != NULL);
+    struct lh_group *made = error ? NULL : group_add(mesh, own.size);
+    if (!error && !made)
+        error = lh_fail(LH_ENOMEM, "no memory for a group");
+    if (made) {
+        made->kept = mesh->growing = true;
+        made->members.id = MESH_NO_GROUP;
+        made->members.rank = own.rank;
+        for (uint32_t r = 0; r < own.size; r++)
+            made->members.of_mesh[r] = mesh->rank; /* until the others are known */
+        made->payload_before = mesh->payload_max;
+        made->timeout_before = mesh->timeout_ns;
+        mesh->timeout_ns = own.timeout_ns ? own.timeout_ns : TIMEOUT_NS;
+        write_card(made, &own, card);
+        memcpy(made->sites[own.rank], card + CARD_SITE, LH_GROUP_SITE_MAX);
+        *group = made;
+    }
+    pthread_mutex_unlock(&mesh->lock);
+    if (!error && key)
+        error = create_secure(made, key, card);
+    if (error && made)
+        grow_end(made, error);
+    return error;
+}
+
+int grow_end(struct lh_group *group, int error)
+{
+    struct mesh *mesh = group->mesh;
+    pthread_mutex_lock(&mesh->lock);
+    mesh->growing = false;
+    if (!error && group->refused.error)
+        error = fail_refused(group);
+    if (!error)
+        growth_commit(group);
+    pthread_mutex_unlock(&mesh->lock);
+    return error ? give_up(group, error) : 0;
+}
+
+static int grow(struct lh_group *old, const struct lh_group_attr *attr, const struct key_group *key,
+                struct lh_group **grown)
+{
+    uint8_t card[CREATE_CARD_BYTES];
+    struct lh_group *made;
+    int error = grow_group(old, attr, key, &made, card);
+    if (error)
+        return error;
+    error =
+        attr->size > 1 ? connect_all(made, attr, card) : growth_alone(made, card, sizeof card, CARD_GROWTH);
+    if (!error && attr->thread)
+        error = start_thread(made);
+    error = grow_end(made, error);
+    if (!error)
+        *grown = made;
+    return error;
+}
+
+int lh_group_grow(struct lh_group *group, const struct lh_group_attr *attr, struct lh_group **grown)
+{
+    struct key_group key;
+    bool encrypts;
+    if (!attr || !grown)
+        return lh_fail_if_null("lh_group_grow", attr ? "grown" : "attr", NULL);
+    if (!group)
+        return lh_group_create(attr, grown);
+    const struct lh_group_attr own = attr_of_member(group, attr);
+    int error = attr->engine && attr->engine != group->mesh->engine
+                    ? lh_fail(LH_EINVAL, "group: it has another engine (set engine to NULL, or to its own)")
+                    : check(&own);
+    if (!error)
+        error = engine_check_process(group->mesh->engine);
+    if (!error && group->mesh->engine->workers == LH_NO_WORKERS)
+        error = lh_fail(LH_ESTATE, "lh_group_grow() without workers");
+    if (!error)
+        error = security_read(&own, &key, &encrypts);
+    if (error)
+        return error;
+    error = grow(group, &own, encrypts ? &key : NULL, grown);
     if (encrypts)
         key_group_wipe(&key);
     return error;
@@ -757,7 +949,10 @@ struct lh_engine *lh_group_engine(const struct lh_group *group)
 
 uint32_t lh_group_mtu(const struct lh_group *group)
 {
-    return group->mesh->payload_max;
+    pthread_mutex_lock(&group->mesh->lock); /* the group may grow */
+    uint32_t payload_max = group->mesh->payload_max;
+    pthread_mutex_unlock(&group->mesh->lock);
+    return payload_max;
 }
 
 int lh_group_error(struct lh_group *group, uint32_t rank)
@@ -793,192 +988,5 @@ int lh_group_progress(struct lh_group *group, lh_time *next_ns)
     pthread_mutex_unlock(&mesh->lock);
     if (!error && next_ns)
         *next_ns = next;
-    return error;
-}
-
-/* ---- subgroup -------------------------------------------------------------------------------------- */
-
-/* Groups of some members of another: lh_group_split(), lh_group_shrink(). */
-
-/* Ranks of the group, in the order of the new one. follows: what was measured in the group. */
-static int make(struct lh_group *group, const uint32_t *ranks, uint32_t count, uint32_t id, bool follows,
-                struct lh_group **made)
-{
-    struct mesh *mesh = group->mesh;
-    if (id >= 1u << TAG_GROUP_BITS)
-        return lh_fail(LH_ERANGE, "group: %u groups were made (create another)", 1u << TAG_GROUP_BITS);
-    struct lh_group *part = create_member(mesh, count);
-    if (!part)
-        return lh_fail(LH_ENOMEM, "no memory for a group");
-    for (uint32_t i = 0; i < count; i++) {
-        part->members.of_mesh[i] = group->members.of_mesh[ranks[i]];
-        memcpy(part->sites[i], group->sites[ranks[i]], LH_GROUP_SITE_MAX);
-        if (ranks[i] == group->members.rank)
-            part->members.rank = i;
-    }
-    part->members.id = id;
-    int error = paths_inherit(&part->paths, &group->paths, ranks, follows);
-    if (error) {
-        create_remove(part);
-        return error;
-    }
-    mesh_take_early_reports(part); /* before later ones come */
-    *made = part;
-    return 0;
-}
-
-/* Also where this rank has no group of it. At the end of the range none is left. */
-static void use_id(struct mesh *mesh, uint32_t id)
-{
-    uint32_t next = id < 1u << TAG_GROUP_BITS ? id + 1 : 1u << TAG_GROUP_BITS;
-    if (mesh->next_group < next)
-        mesh->next_group = next;
-}
-
-/* ---- splitting --------------------------------------------------------------------------------------- */
-
-/* By key, then rank. */
-static uint32_t sorted(const struct subgroup_choice *all, uint32_t size, uint32_t color, uint32_t *ranks)
-{
-    uint32_t count = 0;
-    for (uint32_t r = 0; r < size; r++) {
-        uint32_t at = count;
-        if (all[r].color != color)
-            continue;
-        while (at > 0 && all[ranks[at - 1]].key > all[r].key) {
-            ranks[at] = ranks[at - 1];
-            at--;
-        }
-        ranks[at] = r;
-        count++;
-    }
-    return count;
-}
-
-static int make_part(struct lh_group *group, const struct subgroup_choice *all, uint32_t color,
-                     struct lh_group **part)
-{
-    struct mesh *mesh = group->mesh;
-    uint32_t ranks[LH_GROUP_RANKS_MAX], id = 0;
-    uint32_t count = sorted(all, group->members.size, color, ranks);
-    int error = 0;
-    bool follows = true;
-    for (uint32_t r = 0; r < group->members.size; r++) {
-        if (all[r].next_group > id)
-            id = all[r].next_group;
-        if (all[r].measured != all[group->members.rank].measured)
-            follows = false;
-    }
-    pthread_mutex_lock(&mesh->lock);
-    *part = NULL;
-    if (color != LH_GROUP_NO_COLOR)
-        error = make(group, ranks, count, id, follows, part);
-    use_id(mesh, id);
-    pthread_mutex_unlock(&mesh->lock);
-    return error;
-}
-
-int subgroup_begin_split(struct lh_group *group, uint32_t color, uint32_t key, struct subgroup_split *split)
-{
-    pthread_mutex_lock(&group->mesh->lock);
-    split->mine = (struct subgroup_choice){.color = color,
-                                           .key = key,
-                                           .next_group = group->mesh->next_group,
-                                           .measured = group->paths.measured};
-    pthread_mutex_unlock(&group->mesh->lock);
-    split->all = calloc(group->members.size, sizeof *split->all);
-    if (!split->all)
-        return lh_fail(LH_ENOMEM, "group: no memory for %u ranks", group->members.size);
-    int error = gather_begin(group, &split->mine, sizeof split->mine, split->all, &split->op);
-    if (error)
-        free(split->all);
-    return error;
-}
-
-int subgroup_finish_split(struct lh_group *group, struct subgroup_split *split, int waited,
-                          struct lh_group **part)
-{
-    int error = gather_end(split->op, waited);
-    if (!error)
-        error = make_part(group, split->all, split->mine.color, part);
-    free(split->all);
-    return error;
-}
-
-int lh_group_split(struct lh_group *group, uint32_t color, uint32_t key, struct lh_group **part)
-{
-    struct subgroup_split split;
-    if (!group || !part)
-        return lh_fail_if_null("lh_group_split", group ? "part" : "group", NULL);
-    int error = engine_check_process(group->mesh->engine);
-    if (error)
-        return error;
-    if (group->mesh->engine->workers == LH_NO_WORKERS && group->members.size > 1)
-        return lh_fail(LH_ESTATE, "lh_group_split() without workers");
-    error = subgroup_begin_split(group, color, key, &split);
-    if (error)
-        return error;
-    int waited = lh_collective_wait(split.op, group->mesh->timeout_ns, NULL);
-    return subgroup_finish_split(group, &split, waited, part);
-}
-
-/* ---- shrinking --------------------------------------------------------------------------------------- */
-
-void subgroup_begin_shrink(struct lh_group *group)
-{
-    agreement_begin(&group->agreement, group->mesh->next_group, group->paths.measured);
-    mesh_take_reports(group);
-}
-
-int subgroup_finish_shrink(struct lh_group *group, struct lh_group **smaller)
-{
-    struct mesh *mesh = group->mesh;
-    uint32_t ranks[LH_GROUP_RANKS_MAX], count = 0, failed = 0;
-    for (uint32_t r = 0; r < group->members.size; r++)
-        if (agreement_has(agreement_failed(&group->agreement), r))
-            failed++;
-        else
-            ranks[count++] = r;
-    /* Who agreed on more failures has another group: it has another id. */
-    uint32_t id = group->agreement.next_group + failed;
-    bool follows = group->agreement.measured == group->paths.measured;
-    int error = make(group, ranks, count, id, follows, smaller);
-    use_id(mesh, id);
-    agreement_end(&group->agreement);
-    return error;
-}
-
-static bool is_reached(const void *what)
-{
-    return agreement_is_reached(what);
-}
-
-static void fail_late(const struct lh_group *group)
-{
-    uint32_t rank = agreement_missing(&group->agreement);
-    bool called = group->agreement.reports[rank].round >= group->agreement.round;
-    lh_fail(LH_ETIMEDOUT, "lh_group_shrink: rank %u %s in %llu ms", rank,
-            called ? "has learned of other failures" : "did not call it",
-            (unsigned long long)(group->mesh->timeout_ns / LH_NS_PER_MS));
-}
-
-int lh_group_shrink(struct lh_group *group, struct lh_group **smaller)
-{
-    if (!group || !smaller)
-        return lh_fail_if_null("lh_group_shrink", group ? "smaller" : "group", NULL);
-    struct mesh *mesh = group->mesh;
-    int error = engine_check_process(mesh->engine);
-    if (error)
-        return error;
-    if (mesh->engine->workers == LH_NO_WORKERS && group->members.size > 1)
-        return lh_fail(LH_ESTATE, "lh_group_shrink() without workers");
-    pthread_mutex_lock(&mesh->lock);
-    subgroup_begin_shrink(group);
-    error = wait_until(mesh, is_reached, &group->agreement, mesh->timeout_ns);
-    if (error)
-        fail_late(group);
-    else
-        error = subgroup_finish_shrink(group, smaller);
-    pthread_mutex_unlock(&mesh->lock);
     return error;
 }

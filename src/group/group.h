@@ -7,6 +7,7 @@
 #ifndef LH_GROUP_GROUP_H
 #define LH_GROUP_GROUP_H
 
+#include "group/group_growth.h"
 #include "group/group_security.h"
 #include "group/mesh.h"
 
@@ -17,7 +18,7 @@
  * for tests that have all ranks in one thread.
  */
 
-#define CREATE_CARD_BYTES (20 + LH_GROUP_SITE_MAX + SECURITY_CARD_BYTES)
+#define CREATE_CARD_BYTES (20 + LH_GROUP_SITE_MAX + SECURITY_CARD_BYTES + GROWTH_CARD_BYTES)
 
 /* As lh_group_create(), whatever the attributes say of security: with LH_ENCRYPTION_FULL packets are
  * encrypted, by that key, which stays the caller's. */
@@ -38,6 +39,29 @@ int create_blobs(struct lh_group *group, uint8_t *blobs, size_t stride);
 int create_attach(struct lh_group *group, const uint8_t *all, size_t stride);
 /* Ends a group, and, with the last of a mesh, closes the links. */
 void create_undo(struct lh_group *group);
+
+/* ---- grow ------------------------------------------------------------------------------------------ */
+
+/*
+ * The two ends of lh_group_grow(), at a member: in between come create_links() to create_attach(), and a
+ * gather of the identities. Newcomers do what creates a group.
+ */
+
+/* A group without links to newcomers, and its card. key: of an encrypted group; it stays the caller's; NULL:
+ * none. */
+int grow_group(struct lh_group *old, const struct lh_group_attr *attr, const struct key_group *key,
+               struct lh_group **group, uint8_t *card);
+/* It is made, or, with an error, it is not, and ends; returns that error, or that another rank is not in
+ * it. */
+int grow_end(struct lh_group *group, int error);
+
+/* ---- groups of a mesh ------------------------------------------------------------------------------ */
+
+/* A group of a mesh, with places for its members; NULL: no memory. Under the lock of the mesh, once others
+ * know it. */
+struct lh_group *group_add(struct mesh *mesh, uint32_t size);
+/* Its end; under that lock. */
+void group_remove(struct lh_group *group);
 
 /* ---- subgroup -------------------------------------------------------------------------------------- */
 

@@ -118,8 +118,12 @@ static int take_memory(struct link *link, const struct link_attr *attr)
 
 int link_open(struct link *link, uint32_t rank, const struct link_attr *attr)
 {
-    *link = (struct link){
-        .rank = rank, .near = attr->near, .queue = attr->queue, .deadline_ns = attr->deadline_ns};
+    *link = (struct link){.rank = rank,
+                          .number = link->number,
+                          .joins = link->joins,
+                          .near = attr->near,
+                          .queue = attr->queue,
+                          .deadline_ns = attr->deadline_ns};
     int error = take_memory(link, attr);
     if (!error)
         error = open_one(attr->connection, LANE_SMALL, &link->lanes[LANE_SMALL].connection);
@@ -163,7 +167,7 @@ void link_free(struct link *link)
     if (link->memory)
         munmap(link->memory, link->memory_bytes);
     free(link->bounces);
-    *link = (struct link){.error = -LH_ECLOSED};
+    *link = (struct link){.rank = link->rank, .number = LH_NO_RANK, .error = -LH_ECLOSED, .vacant = true};
 }
 
 /* Of each lane the length, and the blob; 0: there is no such lane. */
@@ -230,6 +234,7 @@ int link_begin(struct link *link)
         if (error)
             return error;
     }
+    link->begun = true;
     return 0;
 }
 
@@ -475,6 +480,8 @@ static int post_spare(struct link *link, struct link_lane *lane)
 int link_repost(struct bounce *bounce)
 {
     struct link_lane *lane = &bounce->link->lanes[bounce->lane];
+    if (!lane->connection) /* closed */
+        return 0;
     if (bounce->lane == LANE_SMALL)
         return post(bounce);
     bounce->next = lane->spare;
@@ -635,13 +642,14 @@ void ahead_discard(struct ahead_queue *queue)
     free(queue);
 }
 
-void ahead_discard_group(struct ahead_store *store, uint32_t group)
+/* Of a link, or, NULL, of a group. */
+static void discard_all(struct ahead_store *store, const struct link *link, uint32_t group)
 {
     for (uint32_t i = 0; i < AHEAD_BUCKETS && store->queues > 0; i++) {
         struct ahead_queue **at = &store->buckets[i];
         while (*at) {
             struct ahead_queue *queue = *at;
-            if (queue->group != group) {
+            if (link ? queue->link != link : queue->group != group) {
                 at = &queue->next;
                 continue;
             }
@@ -650,6 +658,16 @@ void ahead_discard_group(struct ahead_store *store, uint32_t group)
             ahead_discard(queue);
         }
     }
+}
+
+void ahead_discard_link(struct ahead_store *store, const struct link *link)
+{
+    discard_all(store, link, 0);
+}
+
+void ahead_discard_group(struct ahead_store *store, uint32_t group)
+{
+    discard_all(store, NULL, group);
 }
 
 void ahead_end(struct ahead_store *store)

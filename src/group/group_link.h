@@ -85,7 +85,8 @@ struct link_train {
 };
 
 struct link {
-    uint32_t rank; /* of the peer, in the mesh */
+    uint32_t rank;   /* of the peer, in the mesh: where it is there */
+    uint32_t number; /* of the peer: no other member of the mesh ever had it; so in notices */
     bool near;
     struct link_lane lanes[LANES];
     struct lh_completion_queue *queue;
@@ -111,6 +112,10 @@ struct link {
     int error;       /* 0; -LH_ECLOSED: the peer has left in order; else it has failed */
     bool leaving;    /* a lane is closed; what has arrived over the others is still to be taken */
     bool hello;      /* one has arrived */
+    bool begun;      /* it is attached, and its receives are posted */
+    bool joins;      /* of a newcomer, until its group is made */
+    bool closed;     /* no group needs it; what it had in the queue is still to be taken */
+    bool vacant;     /* it is free for another peer */
 };
 
 /* Capacity that a link's requests need of the completion queue; bounded: it may have that lane. */
@@ -262,6 +267,8 @@ void ahead_attach(struct ahead_store *store, struct ahead_queue *queue);
 void ahead_remove(struct ahead_queue *queue, struct ahead **at);
 /* Drops what is left of a queue that was taken out, and posts its buffers again. NULL is allowed. */
 void ahead_discard(struct ahead_queue *queue);
+/* The same of all of a link. */
+void ahead_discard_link(struct ahead_store *store, const struct link *link);
 /* Likewise all of a group. */
 void ahead_discard_group(struct ahead_store *store, uint32_t group);
 /* Frees all; the links are closed. */

@@ -21,7 +21,8 @@ enum tag_kind {
     TAG_COUNTS = 7,    /* contributions of a piece, by granule: bounded_operation.h */
     /* an operation is over at a rank, and these pieces were not sent: bounded_operation.h */
     TAG_OVER = 8,
-    TAG_TIMEOUT = 9, /* a proposal of a group's timeout; piece: of which collective: group_operation.h */
+    TAG_TIMEOUT = 9,  /* a proposal of a group's timeout; piece: of which collective: group_operation.h */
+    TAG_REFUSED = 10, /* a rank is not in a group that was to grow: operation_digest.h */
     TAG_KINDS
 };
 

@@ -73,21 +73,21 @@ const struct lh_security *security_of_link(const struct lh_group_attr *attr, enu
 
 /* ---- cards ------------------------------------------------------------------------------------------- */
 
-int security_begin(struct mesh *mesh, const struct key_group *key, uint8_t *card, size_t card_bytes,
+int security_begin(struct lh_group *group, const struct key_group *key, uint8_t *card, size_t card_bytes,
                    uint8_t *part)
 {
-    int error = fabric_device_check_encrypts(mesh->engine->device);
+    int error = fabric_device_check_encrypts(group->mesh->engine->device);
     if (!error)
-        error = pair_keys_create(key->pairs, mesh->rank, mesh->size, &mesh->pairs);
+        error = pair_keys_create(key->pairs, group->members.rank, group->members.size, &group->pairs);
     if (error)
         return error;
     part[0] = 1;
     memcpy(part + NAME_AT, key->name, KEY_NAME_BYTES);
-    memcpy(part + PUBLIC_AT, pair_keys_public(mesh->pairs), PAIR_PUBLIC_BYTES);
-    return pair_keys_set_card(mesh->pairs, mesh->rank, part + PUBLIC_AT, card, card_bytes);
+    memcpy(part + PUBLIC_AT, pair_keys_public(group->pairs), PAIR_PUBLIC_BYTES);
+    return pair_keys_set_card(group->pairs, group->members.rank, part + PUBLIC_AT, card, card_bytes);
 }
 
-int security_on_card(struct mesh *mesh, uint32_t rank, const uint8_t *card, size_t card_bytes,
+int security_on_card(struct lh_group *group, uint32_t rank, const uint8_t *card, size_t card_bytes,
                      const uint8_t *part, const uint8_t *own)
 {
     if (part[0] != own[0])
@@ -95,38 +95,38 @@ int security_on_card(struct mesh *mesh, uint32_t rank, const uint8_t *card, size
             LH_EHANDSHAKE,
             "group: rank %u encrypts, rank %u does not (give all ranks the same key file, and the "
             "same --encryption)",
-            part[0] ? rank : mesh->rank, part[0] ? mesh->rank : rank);
+            part[0] ? rank : group->members.rank, part[0] ? group->members.rank : rank);
     if (memcmp(part + NAME_AT, own + NAME_AT, KEY_NAME_BYTES) != 0)
         return lh_fail(LH_EHANDSHAKE,
                        "group: rank %u has another key than rank %u (use the same key file for "
                        "all ranks)",
-                       rank, mesh->rank);
-    if (!mesh->pairs || rank == mesh->rank)
+                       rank, group->members.rank);
+    if (!group->pairs || rank == group->members.rank)
         return 0;
-    return pair_keys_set_card(mesh->pairs, rank, part + PUBLIC_AT, card, card_bytes);
+    return pair_keys_set_card(group->pairs, rank, part + PUBLIC_AT, card, card_bytes);
 }
 
 /* ---- links ------------------------------------------------------------------------------------------- */
 
-int security_on_blob(struct mesh *mesh, uint32_t rank, const uint8_t *blob, size_t bytes)
+int security_on_blob(struct lh_group *group, uint32_t rank, const uint8_t *blob, size_t bytes)
 {
-    return mesh->pairs ? pair_keys_set_blob(mesh->pairs, rank, blob, bytes) : 0;
+    return group->pairs ? pair_keys_set_blob(group->pairs, rank, blob, bytes) : 0;
 }
 
-int security_link(struct mesh *mesh, uint32_t rank, const uint8_t *blob, size_t bytes)
+int security_link(struct lh_group *group, uint32_t rank, const uint8_t *blob, size_t bytes)
 {
     uint8_t secrets[LANES][PAIR_SECRET_BYTES];
-    if (!mesh->pairs)
+    if (!group->pairs)
         return 0;
-    int error = pair_keys_derive(mesh->pairs, rank, blob, bytes, secrets, LANES);
+    int error = pair_keys_derive(group->pairs, rank, blob, bytes, secrets, LANES);
     if (!error)
-        error = link_encrypt(&mesh->links[rank], secrets, mesh->rank < rank);
+        error = link_encrypt(member_link(&group->members, rank), secrets, group->members.rank < rank);
     explicit_bzero(secrets, sizeof secrets);
     return error;
 }
 
-void security_end(struct mesh *mesh)
+void security_end(struct lh_group *group)
 {
-    pair_keys_free(mesh->pairs);
-    mesh->pairs = NULL;
+    pair_keys_free(group->pairs);
+    group->pairs = NULL;
 }

@@ -30,17 +30,17 @@ const struct lh_security *security_of_link(const struct lh_group_attr *attr, enu
 
 /* From here on what this rank sends is encrypted. Writes its part of a card, which is complete then. key
  * stays the caller's. -LH_EUNSUPPORTED: the device does not encrypt; errors as of pair_keys_create(). */
-int security_begin(struct mesh *mesh, const struct key_group *key, uint8_t *card, size_t card_bytes,
+int security_begin(struct lh_group *group, const struct key_group *key, uint8_t *card, size_t card_bytes,
                    uint8_t *part);
 /* Of another rank, or as this rank's card came back. own: this rank's part, so. -LH_EHANDSHAKE: it has other
  * keys, or none. */
-int security_on_card(struct mesh *mesh, uint32_t rank, const uint8_t *card, size_t card_bytes,
+int security_on_card(struct lh_group *group, uint32_t rank, const uint8_t *card, size_t card_bytes,
                      const uint8_t *part, const uint8_t *own);
 /* What this rank gives to another. No effect without keys. */
-int security_on_blob(struct mesh *mesh, uint32_t rank, const uint8_t *blob, size_t bytes);
+int security_on_blob(struct lh_group *group, uint32_t rank, const uint8_t *blob, size_t bytes);
 /* Encrypts the link to a rank, by its blob, before link_attach(). No effect without keys. */
-int security_link(struct mesh *mesh, uint32_t rank, const uint8_t *blob, size_t bytes);
+int security_link(struct lh_group *group, uint32_t rank, const uint8_t *blob, size_t bytes);
 /* All links have their keys, or never will: nothing of what they were made of is left. */
-void security_end(struct mesh *mesh);
+void security_end(struct lh_group *group);
 
 #endif

@@ -30,13 +30,18 @@ lh_time mesh_now(const struct mesh *mesh)
 
 /* ---- failures ---------------------------------------------------------------------------------------- */
 
+static bool may_tell(const struct link *link)
+{
+    return !link->error && link->begun;
+}
+
 static void announce(struct lh_group *group, uint32_t operation, const struct notice *notice)
 {
     const struct tag tag = {.group = group->members.id, .kind = TAG_ABORT, .operation = operation};
     uint8_t body[NOTICE_BYTES_MAX];
     size_t bytes = notice_encode(notice, body);
     for (uint32_t r = 0; r < group->members.size; r++)
-        if (r != group->members.rank && !member_link(&group->members, r)->error)
+        if (r != group->members.rank && may_tell(member_link(&group->members, r)))
             link_send_control(member_link(&group->members, r), &tag, body, bytes);
 }
 
@@ -71,12 +76,12 @@ static void fail_operations(struct mesh *mesh, uint32_t mesh_rank)
 static void announce_failure(struct mesh *mesh, uint32_t failed)
 {
     mesh->links[failed].announced = true;
-    const struct notice notice = {.error = mesh->links[failed].error, .rank = failed};
+    const struct notice notice = {.error = mesh->links[failed].error, .rank = mesh->links[failed].number};
     const struct tag tag = {.kind = TAG_FAILED};
     uint8_t body[NOTICE_BYTES_MAX];
     size_t bytes = notice_encode(&notice, body);
     for (uint32_t r = 0; r < mesh->size; r++)
-        if (r != mesh->rank && !mesh->links[r].error)
+        if (r != mesh->rank && may_tell(&mesh->links[r]))
             link_send_control(&mesh->links[r], &tag, body, bytes);
 }
 
@@ -84,12 +89,13 @@ static void announce_failure(struct mesh *mesh, uint32_t failed)
  * The backlog for it is useless, and may take all of the queue. */
 static void announce_exclusion(struct link *link)
 {
-    const struct notice notice = {.error = -LH_EPEER, .rank = link->rank};
+    const struct notice notice = {.error = -LH_EPEER, .rank = link->number};
     const struct tag tag = {.kind = TAG_FAILED};
     uint8_t body[NOTICE_BYTES_MAX];
     size_t bytes = notice_encode(&notice, body);
     link_drop_backlog(link);
-    link_send_control(link, &tag, body, bytes);
+    if (link->begun)
+        link_send_control(link, &tag, body, bytes);
 }
 
 static void report_failed(struct mesh *mesh)
@@ -104,7 +110,7 @@ static void on_link_failed(struct mesh *mesh, struct link *link, int error, bool
     if (link->error && (link->error != -LH_ECLOSED || error == -LH_ECLOSED))
         return;
     link->error = error;
-    if (error != -LH_ECLOSED)
+    if (error != -LH_ECLOSED && !link->closed)
         announce_exclusion(link);
     fail_operations(mesh, link->rank);
     if (announces && error != -LH_ECLOSED)
@@ -139,12 +145,69 @@ void mesh_abort(struct lh_collective *op, int error, uint32_t rank, const char *
     fail_overflowed(op->group->mesh);
 }
 
+struct link *mesh_find_number(struct mesh *mesh, uint32_t number)
+{
+    for (uint32_t r = 0; r < mesh->size; r++)
+        if (r != mesh->rank && mesh->links[r].number == number && !mesh->links[r].vacant)
+            return &mesh->links[r];
+    return NULL;
+}
+
+/* Who only joins has no say on members: it may not reach all. */
 static void on_failed_notice(struct mesh *mesh, struct link *link, const struct notice *notice)
 {
-    if (notice->rank == mesh->rank) /* to that peer this rank is gone */
+    struct link *of = mesh_find_number(mesh, notice->rank);
+    if (notice->rank == mesh->number) /* to that peer this rank is gone */
         on_link_failed(mesh, link, -LH_EPEER, false);
-    else if (notice->rank < mesh->size && !link->error)
-        on_link_failed(mesh, &mesh->links[notice->rank], notice->error, true);
+    else if (of && !link->error && !link->joins)
+        on_link_failed(mesh, of, notice->error, true);
+}
+
+void mesh_exclude(struct mesh *mesh, uint32_t rank)
+{
+    on_link_failed(mesh, &mesh->links[rank], -LH_EPEER, false);
+}
+
+/* ---- places ------------------------------------------------------------------------------------------ */
+
+void mesh_use_id(struct mesh *mesh, uint32_t id)
+{
+    uint32_t next = id < 1u << TAG_GROUP_BITS ? id + 1 : 1u << TAG_GROUP_BITS;
+    if (mesh->next_group < next)
+        mesh->next_group = next;
+}
+
+static bool is_used(const struct mesh *mesh, uint32_t rank)
+{
+    const struct lh_group *group = mesh->first_group;
+    while (group && member_of_mesh(&group->members, rank) == LH_NO_RANK)
+        group = group->next;
+    return group != NULL;
+}
+
+/* Nothing comes from closed links any more but what is in the queue. */
+static void free_closed(struct mesh *mesh)
+{
+    for (uint32_t r = 0; r < mesh->size && mesh->closed_links > 0; r++)
+        if (mesh->links[r].closed) {
+            link_free(&mesh->links[r]);
+            mesh->closed_links--;
+        }
+}
+
+void mesh_close_unused(struct mesh *mesh)
+{
+    for (uint32_t r = 0; r < mesh->size; r++) {
+        struct link *link = &mesh->links[r];
+        if (r == mesh->rank || !link->error || link->closed || link->vacant || is_used(mesh, r))
+            continue;
+        ahead_discard_link(&mesh->ahead, link);
+        link_close(link);
+        link->closed = true;
+        mesh->closed_links++;
+    }
+    if (mesh->closed_links > 0)
+        waiting_wake(mesh);
 }
 
 /* ---- messages ---------------------------------------------------------------------------------------- */
@@ -325,11 +388,43 @@ static void deliver_proposal(struct lh_group *group, uint32_t rank, const struct
         on_link_failed(group->mesh, message->link, error, true);
 }
 
+void mesh_refuse(struct lh_group *group, int error, const char *text)
+{
+    struct notice notice = {.error = error, .rank = group->members.rank};
+    const struct tag tag = {.group = group->members.id, .kind = TAG_REFUSED, .operation = TAG_NO_OPERATION};
+    uint8_t body[NOTICE_BYTES_MAX];
+    snprintf(notice.text, sizeof notice.text, "%s", text);
+    size_t bytes = notice_encode(&notice, body);
+    for (uint32_t r = 0; r < group->members.size; r++)
+        if (group->members.of_mesh[r] != group->mesh->rank && may_tell(member_link(&group->members, r)))
+            link_send_control(member_link(&group->members, r), &tag, body, bytes);
+}
+
+static void deliver_refusal(struct lh_group *group, uint32_t rank, const struct message *message)
+{
+    struct notice notice;
+    if (!notice_decode(message->data, message->bytes, &notice)) {
+        on_link_failed(group->mesh, message->link, -LH_EPROTOCOL, true);
+        return;
+    }
+    if (group->refused.error)
+        return;
+    group->refused = (struct notice){.error = notice.error, .rank = rank};
+    snprintf(group->refused.text, sizeof group->refused.text, "group: rank %u is not in it: %.*s", rank,
+             LH_COLLECTIVE_MESSAGE_MAX / 2, notice.text);
+    for (struct lh_collective *op = group->first_op; op; op = op->next)
+        if (op->state == OP_RUNNING)
+            op_fail(op, mesh_now(group->mesh), &group->refused);
+    pthread_cond_broadcast(&group->mesh->changed);
+}
+
 /* Of no operation. */
 static void deliver_to_group(struct lh_group *group, uint32_t rank, const struct message *message)
 {
     if (message->tag.kind == TAG_AGREE)
         deliver_report(group, rank, message);
+    else if (message->tag.kind == TAG_REFUSED)
+        deliver_refusal(group, rank, message);
     else
         deliver_proposal(group, rank, message);
 }
@@ -344,7 +439,7 @@ static enum delivery deliver(struct mesh *mesh, struct message *message)
         return tag->group >= mesh->next_group ? TOO_EARLY : DELIVERED;
     if (rank == LH_NO_RANK)
         return DELIVERED;
-    if (tag->kind == TAG_AGREE || tag->kind == TAG_TIMEOUT) {
+    if (tag->kind == TAG_AGREE || tag->kind == TAG_TIMEOUT || tag->kind == TAG_REFUSED) {
         deliver_to_group(group, rank, message);
         return DELIVERED;
     }
@@ -521,8 +616,9 @@ static void on_received(struct mesh *mesh, const struct lh_completion *entry)
         on_lane_ended(mesh, message.link, entry->result.error);
         return;
     }
-    if (!entry->result.error && message.link->error && message.link->error != -LH_ECLOSED)
-        message.tag = (struct tag){0}; /* of a rank that counts as failed */
+    if (!entry->result.error && message.link->error &&
+        (message.link->error != -LH_ECLOSED || message.link->closed))
+        message.tag = (struct tag){0}; /* of a rank that counts as failed, or whose memory is freed next */
     else if (!entry->result.error && !tag_decode(entry->result.tag, &message.tag))
         on_link_failed(mesh, message.link, -LH_EPROTOCOL, true);
     else if (!entry->result.error)
@@ -547,6 +643,8 @@ static void mesh_on_entries(struct mesh *mesh, const struct lh_completion *entri
                 on_lane_ended(mesh, link, entry->result.error);
         }
     }
+    if (mesh->growing) /* another thread may wait for newcomers, and this one polls */
+        pthread_cond_broadcast(&mesh->changed);
 }
 
 /* ---- operations -------------------------------------------------------------------------------------- */
@@ -649,6 +747,10 @@ uint32_t mesh_poll(struct mesh *mesh)
 {
     uint32_t sum = take_entries(mesh);
     run_all(mesh);
+    if (mesh->closed_links > 0 && !mesh->polling) { /* no thread has entries of them */
+        sum += take_entries(mesh);
+        free_closed(mesh);
+    }
     return sum;
 }
 
@@ -670,6 +772,8 @@ lh_time mesh_next_deadline(const struct mesh *mesh)
 /* Ranks that have left may have sent all that it needs before. */
 static void fail_without_peers(struct lh_collective *op)
 {
+    if (op->group->refused.error && op->state == OP_RUNNING)
+        op_fail(op, mesh_now(op->group->mesh), &op->group->refused);
     for (uint32_t r = 0; r < op->members->size && op->state == OP_RUNNING; r++) {
         int error = r == op->members->rank ? 0 : member_link(op->members, r)->error;
         if (error && (error != -LH_ECLOSED || op_needs(op, r)))

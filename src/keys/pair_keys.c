@@ -15,7 +15,7 @@
 
 #define LABEL        "longhaul pair 1"
 #define LABEL_BYTES  (sizeof LABEL - 1)
-#define DIGEST_BYTES 48u /* of SHA-384 */
+#define DIGEST_BYTES KEYS_DIGEST_BYTES
 
 struct peer {
     uint8_t public[PAIR_PUBLIC_BYTES];
@@ -79,7 +79,7 @@ const uint8_t *pair_keys_public(const struct pair_keys *keys)
 
 /* ---- what is exchanged ------------------------------------------------------------------------------- */
 
-static int digest_of(const void *data, size_t bytes, uint8_t out[DIGEST_BYTES])
+int keys_digest(const void *data, size_t bytes, uint8_t out[DIGEST_BYTES])
 {
     unsigned length = 0;
     bool made = EVP_Digest(data, bytes, out, &length, EVP_sha384(), NULL) && length == DIGEST_BYTES;
@@ -92,13 +92,13 @@ int pair_keys_set_card(struct pair_keys *keys, uint32_t rank, const uint8_t publ
     assert(rank < keys->size);
     if (rank != keys->rank)
         memcpy(keys->peers[rank].public, public, PAIR_PUBLIC_BYTES);
-    return digest_of(card, bytes, keys->peers[rank].card);
+    return keys_digest(card, bytes, keys->peers[rank].card);
 }
 
 int pair_keys_set_blob(struct pair_keys *keys, uint32_t rank, const void *blob, size_t bytes)
 {
     assert(rank < keys->size);
-    return digest_of(blob, bytes, keys->peers[rank].blob);
+    return keys_digest(blob, bytes, keys->peers[rank].blob);
 }
 
 /* ---- secrets ----------------------------------------------------------------------------------------- */
@@ -137,7 +137,7 @@ static int transcript(const struct pair_keys *keys, uint32_t rank, const uint8_t
     lh_put_be32(text + 4, first ? rank : keys->rank);
     for (unsigned part = 0; part < 4; part++)
         memcpy(text + 8 + part * DIGEST_BYTES, parts[first ? part : part ^ 1], DIGEST_BYTES);
-    return digest_of(text, sizeof text, out);
+    return keys_digest(text, sizeof text, out);
 }
 
 int pair_keys_derive(const struct pair_keys *keys, uint32_t rank, const void *blob, size_t bytes,
@@ -146,7 +146,7 @@ int pair_keys_derive(const struct pair_keys *keys, uint32_t rank, const void *bl
     uint8_t shared[PAIR_SECRET_BYTES], prk[DIGEST_BYTES], out[DIGEST_BYTES];
     uint8_t theirs[DIGEST_BYTES], info[LABEL_BYTES + 1 + DIGEST_BYTES + 1];
     assert(rank < keys->size && rank != keys->rank);
-    int error = digest_of(blob, bytes, theirs);
+    int error = keys_digest(blob, bytes, theirs);
     memcpy(info, LABEL, LABEL_BYTES);
     info[sizeof info - 1] = 1;
     if (!error)

@@ -26,8 +26,12 @@
 #define PAIR_PUBLIC_BYTES 32u
 #define PAIR_SECRET_BYTES 32u
 
+#define KEYS_DIGEST_BYTES 48u
+
 struct pair_keys;
 
+/* SHA-384. -LH_ESYSTEM: not in this system's libcrypto. */
+int keys_digest(const void *data, size_t bytes, uint8_t out[KEYS_DIGEST_BYTES]);
 /* For a rank of a group of `size`. -LH_ENOMEM; -LH_ESYSTEM: no X25519 in this system's libcrypto. */
 int pair_keys_create(const uint8_t secret[KEY_SECRET_BYTES], uint32_t rank, uint32_t size,
                      struct pair_keys **keys);

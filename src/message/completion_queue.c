@@ -113,6 +113,24 @@ static uint32_t count_of(const struct completion_ring *ring)
     return atomic_load_explicit(&ring->count, memory_order_relaxed);
 }
 
+int completion_ring_enlarge(struct completion_ring *ring, uint32_t capacity)
+{
+    assert(capacity <= LH_QUEUE_CAPACITY_MAX);
+    pthread_mutex_lock(&ring->lock);
+    struct lh_completion *entries = capacity > ring->capacity ? calloc(capacity, sizeof *entries) : NULL;
+    bool fails = capacity > ring->capacity && !entries;
+    if (entries) {
+        for (uint32_t i = 0; i < count_of(ring); i++)
+            entries[i] = ring->entries[((uint64_t)ring->first + i) % ring->capacity];
+        free(ring->entries);
+        ring->entries = entries;
+        ring->capacity = capacity;
+        ring->first = 0;
+    }
+    pthread_mutex_unlock(&ring->lock);
+    return fails ? lh_fail(LH_ENOMEM, "no memory for a completion queue of %u entries", capacity) : 0;
+}
+
 /* Places without an entry yet. */
 static uint32_t pending_of(const struct completion_ring *ring)
 {
@@ -154,24 +172,25 @@ static bool fit(const struct completion_ring *ring, uint32_t requests, uint32_t 
     return requests + (notifications > held ? notifications : held) <= ring->capacity;
 }
 
-static int refuse(const struct completion_ring *ring, uint32_t pending, uint32_t count, uint32_t held)
+static int refuse(uint32_t capacity, uint32_t pending, uint32_t count, uint32_t held)
 {
     return lh_fail(LH_EAGAIN,
                    "completion queue is full (entries: %u, pending requests: %u, entries not polled: %u, "
                    "regions: %u): poll it, or create a larger one",
-                   ring->capacity, pending, count, held);
+                   capacity, pending, count, held);
 }
 
 int completion_ring_reserve(struct completion_ring *ring, enum lh_operation operation)
 {
     bool notifies = operation == LH_OPERATION_NOTIFY;
     pthread_mutex_lock(&ring->lock);
-    uint32_t pending = pending_of(ring), count = count_of(ring), held = ring->held;
+    uint32_t pending = pending_of(ring), count = count_of(ring), held = ring->held,
+             capacity = ring->capacity;
     bool has_room = fit(ring, ring->requests + !notifies, ring->notifications + notifies, held);
     if (has_room)
         ++*places_of(ring, operation);
     pthread_mutex_unlock(&ring->lock);
-    return has_room ? 0 : refuse(ring, pending, count, held);
+    return has_room ? 0 : refuse(capacity, pending, count, held);
 }
 
 void completion_ring_release(struct completion_ring *ring, enum lh_operation operation)
@@ -185,12 +204,13 @@ void completion_ring_release(struct completion_ring *ring, enum lh_operation ope
 int completion_ring_hold(struct completion_ring *ring)
 {
     pthread_mutex_lock(&ring->lock);
-    uint32_t pending = pending_of(ring), count = count_of(ring), held = ring->held;
+    uint32_t pending = pending_of(ring), count = count_of(ring), held = ring->held,
+             capacity = ring->capacity;
     bool has_room = fit(ring, ring->requests, ring->notifications, held + 1);
     if (has_room)
         ring->held++;
     pthread_mutex_unlock(&ring->lock);
-    return has_room ? 0 : refuse(ring, pending, count, held);
+    return has_room ? 0 : refuse(capacity, pending, count, held);
 }
 
 void completion_ring_unhold(struct completion_ring *ring)

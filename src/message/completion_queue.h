@@ -77,6 +77,8 @@ struct completion_ring {
 
 /* capacity: checked. spin_ns: of threads that wait, before they sleep. -LH_ENOMEM. */
 int completion_ring_open(struct completion_ring *ring, uint32_t capacity, lh_time spin_ns);
+/* From now on it has that capacity, if not more: checked. What it holds stays. -LH_ENOMEM. */
+int completion_ring_enlarge(struct completion_ring *ring, uint32_t capacity);
 /* -LH_ESTATE: places are reserved, or threads sleep; it stays open. */
 int completion_ring_close(struct completion_ring *ring);
 

@@ -190,8 +190,9 @@ static struct udp_keys *keys_of(struct lh_connection *connection)
     return keys;
 }
 
-static void add_to_ledger(const struct mesh *mesh)
+static void add_to_ledger(const struct lh_group *group)
 {
+    const struct mesh *mesh = group->mesh;
     for (uint32_t r = 0; r < mesh->size; r++)
         for (enum lane lane = 0; lane < LANES && r != mesh->rank; lane++) {
             struct udp_keys *keys = keys_of(mesh->links[r].lanes[lane].connection);
@@ -200,7 +201,7 @@ static void add_to_ledger(const struct mesh *mesh)
             if (mesh->rank < r) /* the other has the same */
                 memcpy(ledger[atomic_fetch_add(&in_ledger, 1)], keys->tx_secret, SEAL_SECRET_BYTES);
         }
-    assert_null(mesh->pairs); /* of what they were made nothing is left */
+    assert_null(group->pairs); /* of what they were made nothing is left */
 }
 
 /* Groups beside each other, and one behind the other; their parts have the connections that there are. */
@@ -210,7 +211,7 @@ static void run_ledger(struct rank_thread *thread)
     struct lh_group *groups[CREATIONS], *part;
     for (unsigned i = 0; i < CREATIONS; i++) {
         sim_engines_must(create(thread, &wish, &groups[i]), "lh_group_create");
-        add_to_ledger(groups[i]->mesh);
+        add_to_ledger(groups[i]);
         sim_engines_must(lh_group_split(groups[i], thread->rank % 2, 0, &part), "lh_group_split");
         assert_ptr_equal(part->mesh, groups[i]->mesh);
         reduce(part);

@@ -89,7 +89,7 @@ BREACHES = [
     ("pages", "LH_D of enum lh_d is in no page", {"include/longhaul/n.h": "enum lh_d { LH_D };\n"}),
     ("parts", "26 sources, at most 25", {f"cli/x{i}.c": "\n" for i in range(25)}),
     ("parts", "has the same name", {"cli/x.c": "\n", "netsim/x.c": "\n"}),
-    ("parts", "files, at most", {f"include/longhaul/x{i}.h": "\n" for i in range(540)}),
+    ("parts", "files, at most", {f"include/longhaul/x{i}.h": "\n" for i in range(550)}),
     ("parts", "has no header of its own", {"src/base/d.c": "\n"}),
     ("parts", "has no unit test", {"src/base/d.c": "\n"}),
     ("parts", "has no file of this name", {"tests/unit/base/test_z.c": "\n"}),

@@ -12,7 +12,7 @@ import statistics
 import tree
 
 SOURCES = 25
-FILES = 550         # of src, cli, netsim and include together: raised with a mechanism of its own alone
+FILES = 553         # of src, cli, netsim and include together: raised with a mechanism of its own alone
 MEDIAN_LINES = 200  # of these: may only be raised
 
 

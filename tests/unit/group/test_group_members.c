@@ -196,7 +196,9 @@ static void change_cards(struct rank_thread *thread)
         {3, -LH_EVERSION, "group: rank 1 has another release (use one)"},
         {7, -LH_EHANDSHAKE, "group: size 2 at rank"},
         {15, -LH_EHANDSHAKE, "group: block_bytes 262144 at rank"},
-        {CREATE_CARD_BYTES - SECURITY_CARD_BYTES - 1, -LH_EVERSION, "group: rank 1 has another release"},
+        {CREATE_CARD_BYTES - SECURITY_CARD_BYTES - GROWTH_CARD_BYTES - 1, -LH_EVERSION,
+         "group: rank 1 has another release"},
+        {CREATE_CARD_BYTES - SECURITY_CARD_BYTES - 9, -LH_EHANDSHAKE, "card of rank 1"}, /* a number */
         {CREATE_CARD_BYTES - SECURITY_CARD_BYTES, -LH_EHANDSHAKE,
          "group: rank 1 encrypts, rank 0 does not"},
         {CREATE_CARD_BYTES - PAIR_PUBLIC_BYTES - 1, -LH_EHANDSHAKE, "has another key than rank"},

@@ -11,6 +11,7 @@ All ranks call the same collectives in the same order. Each call starts an opera
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 import socket
 import threading
@@ -148,35 +149,11 @@ class Group(Handle):
         >>> bytes(data)
         b'abc'
         """
-        failed: list[BaseException] = []
-
-        def gather(context: Any, mine: Any, count: int, everyone: Any) -> int:
-            try:
-                parts = exchange(bytes(ffi.buffer(mine, count)))  # type: ignore[misc]
-                if len(parts) != size or any(len(part) != count for part in parts):
-                    raise ValueError(
-                        f"exchange returned {[len(part) for part in parts]} bytes, expected {size} parts of "
-                        f"{count} bytes"
-                    )
-                ffi.memmove(everyone, b"".join(parts), size * count)
-                return 0
-            except BaseException as error:  # the C caller cannot pass it on: it is raised below
-                failed.append(error)
-                return int(lib.lh_error_set(lib.LH_ECANCELED, str(error).encode()))
-
-        callback = ffi.callback("lh_exchange_fn", gather)
         keep: list[Any] = []
         secured = security(key, keep, insecure=insecure)
         created = self._attributes(settings, engine, thread, attr, attr_across, keep, secured)
         created.rank, created.size = rank, size
-        if exchange is not None:
-            created.exchange = callback
-        handle = ffi.new("struct lh_group **")
-        code = lib.lh_group_create(created, handle)
-        if failed:
-            raise failed[0]
-        check(code)
-        self._adopt(handle[0], engine)
+        self._adopt(_exchanging(lib.lh_group_create, created, exchange), engine)
 
     @classmethod
     def from_env(
@@ -340,6 +317,48 @@ class Group(Handle):
         handle = ffi.new("struct lh_group **")
         check(self._call(lib.lh_group_shrink, handle))
         return self._of(handle[0], self._engine)
+
+    def grow(
+        self,
+        rank: int,
+        size: int,
+        exchange: Exchange | None = None,
+        *,
+        thread: bool = True,
+        attr: dict[str, Any] | None = None,
+        attr_across: dict[str, Any] | None = None,
+        key: Key = None,
+        insecure: bool = False,
+        **settings: Any,
+    ) -> Group:
+        """Makes a group of members of this one and of newcomers; all ranks of the new group call it, each
+        with its new rank. Newcomers call Group() with the same parameters.
+
+        Connections between members are kept; only pairs with a newcomer connect. Operations of this group go
+        on; members that do not take part count as failed afterwards.
+
+        Parameters as of Group(): exchange is that of all ranks of the new group; attr and attr_across are for
+        connections to newcomers; key is the same one as before or another, None as there. A member keeps
+        engine, device, block_bytes, peer_timeout and, unless it gives another, site.
+
+        After an error this group is as before, and may grow again; the other ranks have an error, too, or
+        have one from each call on the new group. RankFailed: a rank has failed for another. TimedOut: a rank
+        is missing. LonghaulError of LH_EINVAL: attr or key differ from this group in encryption or in whether
+        reliability is bounded; of LH_EHANDSHAKE: ranks come from different groups, or the exchange gave them
+        different bytes; of LH_ESTATE: no workers, the group is a part of another, or it grows already. What
+        exchange raises is raised.
+
+        >>> with Group(0, 1, device="udp:127.0.0.1") as group, group.grow(0, 1) as grown:
+        ...     grown.size
+        1
+        """
+        keep: list[Any] = []
+        secured = security(key, keep, insecure=insecure)
+        created = self._attributes(settings, None, thread, attr, attr_across, keep, secured)
+        created.rank, created.size = rank, size
+        return self._of(
+            _exchanging(functools.partial(self._call, lib.lh_group_grow), created, exchange), self._engine
+        )
 
     def measure(self) -> None:
         """Measures the paths between all ranks; later schedules follow them. All ranks call it."""
@@ -590,6 +609,36 @@ class Group(Handle):
         self._sweep()
         operation: Operation = self._call(begin)
         return operation
+
+
+def _exchanging(call: Callable[[Any, Any], int], created: Any, exchange: Exchange | None) -> Any:
+    """The group that call(attributes, result) makes with the exchange, whose exception it raises."""
+    failed: list[BaseException] = []
+    size = created.size
+
+    def gather(context: Any, mine: Any, count: int, everyone: Any) -> int:
+        try:
+            parts = exchange(bytes(ffi.buffer(mine, count)))  # type: ignore[misc]
+            if len(parts) != size or any(len(part) != count for part in parts):
+                raise ValueError(
+                    f"exchange returned {[len(part) for part in parts]} bytes, expected {size} parts of "
+                    f"{count} bytes"
+                )
+            ffi.memmove(everyone, b"".join(parts), size * count)
+            return 0
+        except BaseException as error:  # the C caller cannot pass it on: it is raised below
+            failed.append(error)
+            return int(lib.lh_error_set(lib.LH_ECANCELED, str(error).encode()))
+
+    callback = ffi.callback("lh_exchange_fn", gather)
+    if exchange is not None:
+        created.exchange = callback
+    handle = ffi.new("struct lh_group **")
+    code = call(created, handle)
+    if failed:
+        raise failed[0]
+    check(code)
+    return handle[0]
 
 
 def _reduction(op: str) -> int:

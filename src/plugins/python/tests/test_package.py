@@ -292,6 +292,76 @@ def dies(rank, size, port):
     group.close()
 
 
+class Board:
+    """An exchange by files: rank r's bytes of a round are in its file."""
+
+    def __init__(self, folder, rank, size):
+        self.folder, self.rank, self.size, self.round = folder, rank, size, 0
+        os.makedirs(folder, exist_ok=True)
+
+    def __call__(self, mine):
+        self.round += 1
+        self._write(f"{self.round}.{self.rank}", mine)
+        return [self._read(f"{self.round}.{rank}") for rank in range(self.size)]
+
+    def _write(self, name, data):
+        with open(os.path.join(self.folder, name + ".part"), "wb") as file:
+            file.write(data)
+        os.rename(file.name, os.path.join(self.folder, name))
+
+    def _read(self, name):
+        end = time.monotonic() + 30
+        while not os.path.exists(os.path.join(self.folder, name)):
+            assert time.monotonic() < end, f"{name}: missing"
+            time.sleep(0.005)
+        with open(os.path.join(self.folder, name), "rb") as file:
+            return file.read()
+
+
+GROWS = {"device": DEVICE, "peer_timeout": 3.0, "timeout": 20.0, "key": bytes(range(32))}
+
+
+def sum_is_right(group, deadline=20):
+    one = floats(1)
+    group.allreduce(one).wait(deadline)
+    assert one[0] == group.size, one
+
+
+def grows(rank, size, port, folder):
+    """Ranks 0 to 2 are a group; 2 dies; 0 and 1 grow with 3, which is a newcomer, in another order."""
+    first, second, third = (os.path.join(folder, name) for name in "abc")
+    if rank == 3:
+        made = longhaul.Group(0, 3, Board(second, 0, 3), **GROWS)
+        sum_is_right(made)
+        made.barrier().wait(20)
+        made.close()
+        return
+    old = longhaul.Group(rank, 3, Board(first, rank, 3), **GROWS)
+    old.barrier().wait(20)
+    if rank == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    try:  # what raises, and what is wrong, changes nothing
+        old.grow(rank, 2, lambda mine: 1 // 0, **GROWS)
+        raise AssertionError("an exchange that raises made a group")
+    except ZeroDivisionError:
+        pass
+    bounded = {"reliability": "bounded:deadline=20ms"}
+    for wrong, named in (({"key": None}, "it is encrypted"), ({"attr": bounded}, "reliability")):
+        try:
+            old.grow(rank, 2, Board(third, rank, 2), **{**GROWS, **wrong})
+            raise AssertionError("a group grew with other attributes")
+        except longhaul.LonghaulError as error:
+            assert error.name == "LH_EINVAL" and named in str(error), error
+    grown = old.grow(rank + 1, 3, Board(second, rank + 1, 3), **GROWS)
+    assert (grown.rank, grown.size, grown.encryption) == (rank + 1, 3, "full")
+    sum_is_right(grown)
+    assert isinstance(old.error(2), longhaul.RankFailed), old.error(2)
+    assert old.error(1 - rank) is None
+    old.close()  # the connections belong to both
+    grown.barrier().wait(20)
+    grown.close()
+
+
 def waits_without_the_gil(rank, size, port):
     with meet(rank, size, port) as group:
         data, beside = bytearray([rank]), group.split(0)
@@ -400,6 +470,10 @@ class Groups(unittest.TestCase):
 
     def test_a_dead_rank_is_named(self):
         ranks.run(dies, 3, dies=(2,))
+
+    def test_a_group_grows(self):
+        with tempfile.TemporaryDirectory() as folder:
+            ranks.run(grows, 4, folder, dies=(2,))
 
     def test_close_while_threads_wait(self):
         ranks.run(closes_while_threads_wait, 2)

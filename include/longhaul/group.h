@@ -104,8 +104,8 @@ LH_API int lh_group_shrink(struct lh_group *group, struct lh_group **smaller);
  * peer_timeout_ns of the group; its site, too, unless attr has one. timeout_ns: of each step, and of later
  * calls.
  *
- * Members of `group` that do not take part count as failed afterwards; what is under way to one that lives
- * may be lost, so its calls should have ended. After an error `group` is as before,
+ * Members of `group` that do not take part count as failed afterwards: a living one should have ended its
+ * calls, as messages to it may be lost. After an error `group` is as before,
  * and may grow again. A rank that has an error tells the others: they have one, too, or, where their call had
  * returned, one from each call on the new group. The new group knows of paths what lh_group_create() would
  * (call lh_group_measure()).

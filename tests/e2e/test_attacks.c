@@ -291,20 +291,27 @@ static void deliver(struct lh_connection *from, struct lh_connection *to, size_t
     expect_whole(bytes);
 }
 
-/* Writes into the memory of the other end, and reads it from there. */
-static void write_and_read(struct lh_connection *from, const struct lh_key *key, size_t bytes)
+/* Writes into the memory of the other end, and reads it from there. That end may send what was read once
+ * more, until its region is revoked. */
+static void write_and_read(struct lh_connection *from, struct lh_connection *to, size_t bytes)
 {
     static uint8_t again[BYTES_MAX];
+    const struct lh_part exposed = {.address = target, .bytes = BYTES_MAX};
     struct lh_part part = {.address = source, .bytes = bytes};
-    struct lh_onesided asked = {.parts = &part, .count = 1, .key = *key};
+    struct lh_onesided asked = {.parts = &part, .count = 1};
     struct lh_request *request;
+    struct lh_region *region;
     fill(bytes);
+    sim_engines_must(lh_expose(to, &exposed, LH_ACCESS_WRITE | LH_ACCESS_READ, NULL, 0, &region),
+                     "lh_expose");
+    lh_region_key(region, &asked.key);
     sim_engines_must(lh_write(from, &asked, &request), "lh_write");
     finish(request);
     expect_whole(bytes);
     part.address = again;
     sim_engines_must(lh_read(from, &asked, &request), "lh_read");
     finish(request);
+    lh_revoke(region);
     assert_memory_equal(again, source, bytes);
 }
 
@@ -334,18 +341,11 @@ static void one_connection(uint64_t *failures, uint64_t *replays)
 {
     static const size_t sizes[] = {1, 64, 900, 5000, 70000, BYTES_MAX};
     struct lh_connection *ends[2] = {open_end(), open_end()};
-    const struct lh_part part = {.address = target, .bytes = BYTES_MAX};
-    struct lh_region *region;
-    struct lh_key key;
     attach_pair(ends[0], ends[1]);
     for (uint32_t i = 0; i < 12; i++)
         deliver(ends[i % 2], ends[1 - i % 2], sizes[i / 2]);
-    sim_engines_must(lh_expose(ends[1], &part, LH_ACCESS_WRITE | LH_ACCESS_READ, NULL, 0, &region),
-                     "lh_expose");
-    lh_region_key(region, &key);
     for (uint32_t i = 0; i < 6; i++)
-        write_and_read(ends[0], &key, sizes[i]);
-    lh_revoke(region);
+        write_and_read(ends[0], ends[1], sizes[i]);
     for (int i = 0; i < 2; i++) {
         struct lh_stats stats;
         sim_engines_must(lh_connection_stats(ends[i], &stats), "lh_connection_stats");

@@ -288,7 +288,7 @@ static const struct tag PIECE = {.group = 1, .kind = TAG_PIECE, .operation = 5};
 
 static void test_attributes_of_lanes(void **state)
 {
-    struct link link;
+    struct link link = {.rank = 0};
     (void)state;
     assert_int_equal(open_link(&link, true, PLACES * BLOCK), 0);
     assert_int_equal(connections[LANE_SMALL].attr.slots, 0);
@@ -318,7 +318,7 @@ static void test_one_cannot_be_opened(void **state)
 {
     (void)state;
     for (uint32_t until = 0; until < LANES; until++) {
-        struct link link;
+        struct link link = {.rank = 0};
         set_up(NULL);
         opens_until = until;
         assert_int_equal(open_link(&link, true, PLACES * BLOCK), -LH_ENOMEM);
@@ -343,7 +343,7 @@ static void refuse_blob(struct link *link, const uint8_t *blob, size_t bytes, co
 
 static void test_blobs(void **state)
 {
-    struct link link;
+    struct link link = {.rank = 0};
     uint8_t blob[LINK_BLOB_MAX] = {0};
     size_t bytes = sizeof blob;
     (void)state;
@@ -380,7 +380,7 @@ static void test_blobs(void **state)
 /* Each lane that there is has a secret of its own. */
 static void test_secrets_of_lanes(void **state)
 {
-    struct link link;
+    struct link link = {.rank = 0};
     uint8_t secrets[LANES][PAIR_SECRET_BYTES];
     (void)state;
     for (int bounded = 0; bounded < 2; bounded++) {
@@ -405,7 +405,7 @@ static void test_lane_of_a_message(void **state)
 {
     (void)state;
     for (int small = 0; small < 2; small++) {
-        struct link link;
+        struct link link = {.rank = 0};
         set_up(NULL);
         mtu_bytes = small ? 1023 : 1024;
         open_attached(&link, true);
@@ -425,7 +425,7 @@ static void test_lane_of_a_message(void **state)
 /* What is long is sent as it is, where its acknowledgement is near. */
 static void test_what_is_copied(void **state)
 {
-    struct link link;
+    struct link link = {.rank = 0};
     (void)state;
     open_attached(&link, true);
     assert_true(link_copies(&link, LANE_BULK, 16384));
@@ -448,7 +448,7 @@ static void test_what_is_copied(void **state)
 
 static void test_bounds_of_what_is_in_flight(void **state)
 {
-    struct link link;
+    struct link link = {.rank = 0};
     (void)state;
     open_attached(&link, true);
     for (uint32_t i = 0; i < SMALL_MAX; i++) {
@@ -479,7 +479,7 @@ static void test_bounds_of_what_is_in_flight(void **state)
 /* The user's memory is not copied, and its owner knows the request. */
 static void test_send_of_an_owner(void **state)
 {
-    struct link link;
+    struct link link = {.rank = 0};
     struct sent_list list = {0};
     uint8_t data[2][8] = {"abcdefg", "hijklmn"};
     const struct lh_part parts[] = {{.address = data[0], .bytes = 8}, {.address = data[1], .bytes = 8}};
@@ -514,7 +514,7 @@ static void test_what_is_late_is_withdrawn(void **state)
 {
     const struct tag other = {.group = 1, .kind = TAG_PIECE, .operation = 6},
                      of_other_group = {.group = 2, .kind = TAG_PIECE, .operation = 5};
-    struct link link;
+    struct link link = {.rank = 0};
     (void)state;
     open_attached(&link, true);
     assert_int_equal(link_withdraws_at(&link), LH_TIME_NEVER);
@@ -572,7 +572,7 @@ static void expect_sent(uint32_t send, uint32_t number, enum lane lane)
 static void test_control_messages_wait(void **state)
 {
     enum { MAX = SMALL_MAX + LINK_SMALL_PLACES };
-    struct link link;
+    struct link link = {.rank = 0};
     (void)state;
     open_attached(&link, false);
     for (uint32_t i = 0; i < MAX + 3; i++)
@@ -606,7 +606,7 @@ static void test_control_messages_wait(void **state)
 
 static void test_bound_of_long_control_messages(void **state)
 {
-    struct link link;
+    struct link link = {.rank = 0};
     (void)state;
     open_attached(&link, false);
     for (uint32_t i = 0; i < BULK_MAX + 1; i++)
@@ -621,7 +621,7 @@ static void test_bound_of_long_control_messages(void **state)
 /* What cannot be sent now waits; a link that has failed says why. */
 static void test_control_message_is_refused(void **state)
 {
-    struct link link;
+    struct link link = {.rank = 0};
     (void)state;
     open_attached(&link, false);
     send_error = -LH_EPATH;
@@ -642,7 +642,7 @@ static void test_control_message_is_refused(void **state)
 static void test_too_many_wait(void **state)
 {
     const size_t cost = sizeof(struct control) + 10;
-    struct link link;
+    struct link link = {.rank = 0};
     (void)state;
     open_attached(&link, false);
     send_error = -LH_EAGAIN;
@@ -673,7 +673,7 @@ static struct loss *receive(struct link *link, enum lane lane, uint32_t place, i
 /* All while the round trip is unknown, and on a long path. */
 static void test_all_are_posted(void **state)
 {
-    struct link link;
+    struct link link = {.rank = 0};
     (void)state;
     open_attached(&link, true);
     assert_int_equal(link_begin(&link), 0);
@@ -702,7 +702,7 @@ static void test_all_are_posted(void **state)
 static void test_few_are_posted(void **state)
 {
     const uint32_t needed = 34; /* 32, and 2 for 11 us */
-    struct link link;
+    struct link link = {.rank = 0};
     (void)state;
     rtt_ns = 11000;
     open_attached(&link, false);
@@ -736,7 +736,7 @@ static bool all_end(const void *context, uint64_t tag)
 /* A connection that has ended has no more receives. */
 static void test_ends_of_receives(void **state)
 {
-    struct link link;
+    struct link link = {.rank = 0};
     (void)state;
     open_attached(&link, true);
     assert_int_equal(link_begin(&link), 0);
@@ -776,7 +776,7 @@ static void test_ends_of_receives(void **state)
 static void test_a_kept_buffer(void **state)
 {
     static struct ahead_store store;
-    struct link link;
+    struct link link = {.rank = 0};
     (void)state;
     open_attached(&link, false);
     assert_int_equal(link_begin(&link), 0);
@@ -798,7 +798,7 @@ static void test_a_kept_buffer(void **state)
 
 static void test_a_lane_is_short(void **state)
 {
-    struct link link;
+    struct link link = {.rank = 0};
     (void)state;
     open_attached(&link, false);
     assert_int_equal(link_begin(&link), 0);

@@ -415,18 +415,28 @@ bool cli_tree_source_folder(struct cli_tree_source *source, const struct cli_tre
 
 /* ---- a pipe ---------------------------------------------------------------------------------------- */
 
+/* What has come is sent at once when nothing is in flight, and later, when no more has come for that time,
+ * while few messages are. Else it waits for more: the ring has few places, and many short messages do not
+ * fill a path. */
+#define PIPE_WAITS_MS  2
+#define PIPE_IN_FLIGHT 3u
+
 /* Waits for input; what has come before is sent meanwhile. */
 static bool await_input(struct cli_tree_source *source, int pipe)
 {
     struct pollfd input = {.fd = pipe, .events = POLLIN};
+    struct cli_tree_packer *packer = source->packer;
     lh_time since = cli_now();
-    if (poll(&input, 1, 0) > 0)
-        return true;
-    if (!cli_tree_packer_flush(source->packer))
-        return false;
-    while (poll(&input, 1, (int)(CLI_SLICE_NS / LH_NS_PER_MS)) <= 0) {
-        if (cli_stopped() || atomic_load(source->packer->stop) ||
-            !cli_tree_packer_idle(source->packer, &since))
+    bool waited = false;
+    while (poll(&input, 1, packer->used ? 0 : (int)(CLI_SLICE_NS / LH_NS_PER_MS)) <= 0) {
+        uint64_t in_flight = cli_tree_packer_in_flight(packer);
+        if (!in_flight || (waited && in_flight < PIPE_IN_FLIGHT))
+            cli_tree_packer_flush(packer);
+        waited = true;
+        if (packer->used && poll(&input, 1, PIPE_WAITS_MS) > 0)
+            return true;
+        if (cli_stopped() || atomic_load(packer->stop) || packer->code ||
+            !cli_tree_packer_idle(packer, &since))
             return false;
     }
     return true;

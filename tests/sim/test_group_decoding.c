@@ -46,6 +46,7 @@ static void test_left_while_decoding(void **state)
     struct lh_group_attr attr;
     struct lh_attr connection;
     struct work work = {.run = wait_at_gate}, last = {.run = tell_that_all_is_coded};
+    struct collective_case first = {.collective = COLLECTIVE_ALLREDUCE, .type = LH_I32, .count = 9000};
     struct collective_case c = {
         .collective = COLLECTIVE_BROADCAST, .type = LH_I32, .count = 40000, .root = 1};
     lh_attr_init(&connection);
@@ -55,10 +56,12 @@ static void test_left_while_decoding(void **state)
     attr.block_bytes = 16384;
     attr.buffer_bytes = 131072;
     attr.attr = &connection;
+    lh_collective_options_init(&first.options);
     lh_collective_options_init(&c.options);
     sem_init(&gate, 0, 0);
     sem_init(&coded, 0, 0);
     group_world_open(&world, "decoding", 19, "delay=1ms,rate=10Gbit,loss=0.1", 2, &attr, NULL);
+    collective_cases_run(&world, &first, 1, 60 * LH_NS_PER_S);
     struct coder_threads *coders = &world.net.engines[0]->coders;
     coders->pool = work_pool_create(1, NULL);
     assert_non_null(coders->pool);

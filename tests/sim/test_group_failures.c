@@ -62,11 +62,7 @@ static struct lh_collective_result result_of(struct lh_collective *op)
 static void check_next(struct group_world *world)
 {
     struct collective_case next = allreduce_of(9000);
-    collective_case_start(&next, world);
-    assert_true(group_world_run(world, next.ops, world->size, LIMIT_NS));
-    for (uint32_t r = 0; r < world->size; r++)
-        collective_case_check(&next, r);
-    collective_case_free(&next);
+    collective_cases_run(world, &next, 1, LIMIT_NS);
 }
 
 /* ---- disagreement ------------------------------------------------------------------------------------ */

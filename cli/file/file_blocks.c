@@ -39,8 +39,8 @@ static int allocate(struct cli_block_ring *ring)
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)
         return -LH_ENOMEM;
-    madvise(memory, memory_bytes(ring),
-            MADV_HUGEPAGE); /* else each page of the first round costs a fault */
+    /* Else each page of the first round through the ring costs a fault. */
+    madvise(memory, memory_bytes(ring), MADV_HUGEPAGE);
     ring->memory = memory;
     ring->requests = calloc(ring->blocks, sizeof *ring->requests);
     return ring->requests ? 0 : -LH_ENOMEM;

@@ -645,8 +645,7 @@ int cli_tree_receive(const struct cli_tree_options *options, struct lh_connectio
     if (!r)
         return cli_failed("no memory");
     struct cli_tree_record root;
-    bool pipe = cli_tree_decode(first, first_bytes, &root) > 0 && root.kind == CLI_TREE_ROOT &&
-                root.flags & CLI_TREE_PIPE;
+    bool pipe = !cli_tree_first(first, first_bytes, &root) && root.flags & CLI_TREE_PIPE;
     if (open_rings(r, pipe) && take_message(r, first, first_bytes))
         receive(r);
     return end(r);

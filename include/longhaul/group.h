@@ -35,8 +35,8 @@ struct lh_group_attr {
     size_t struct_bytes; /* set by lh_group_attr_init, so that the struct can grow */
     uint32_t rank;
     uint32_t size; /* number of ranks: 1 to LH_GROUP_RANKS_MAX */
-    lh_exchange_fn
-        exchange; /* required for more than one rank; called only by lh_group_create(), lh_group_grow() */
+    /* Required for more than one rank; called only by lh_group_create() and lh_group_grow(). */
+    lh_exchange_fn exchange;
     void *exchange_context;
     /* Name of this rank's site; NULL: no name; ranks without a name form one site. If no rank has a name,
      * schedules derive sites from measured round trips. */

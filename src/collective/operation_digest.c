@@ -300,15 +300,19 @@ bool signature_differs(const struct signature *one, uint32_t rank, const struct 
 
 /* ---- notice ---------------------------------------------------------------------------------------- */
 
+/* Texts of peers are printed; a name of a file in one may have other bytes. */
+static bool is_printed(uint8_t byte)
+{
+    return byte >= ' ' && byte <= '~';
+}
+
 size_t notice_encode(const struct notice *notice, uint8_t out[NOTICE_BYTES_MAX])
 {
     size_t length = strnlen(notice->text, LH_COLLECTIVE_MESSAGE_MAX - 1);
     lh_put_be32(out, (uint32_t)-notice->error);
     lh_put_be32(out + 4, notice->rank);
-    for (size_t i = 0; i < length;
-         i++) /* a name of a file may have other bytes; notice_decode() has none */
-        out[8 + i] =
-            notice->text[i] >= ' ' && notice->text[i] <= '~' ? (uint8_t)notice->text[i] : (uint8_t)'?';
+    for (size_t i = 0; i < length; i++)
+        out[8 + i] = is_printed((uint8_t)notice->text[i]) ? (uint8_t)notice->text[i] : (uint8_t)'?';
     return 8 + length;
 }
 
@@ -318,8 +322,8 @@ bool notice_decode(const uint8_t *in, size_t bytes, struct notice *notice)
         !lh_error_known((int)lh_get_be32(in)))
         return false;
     for (size_t i = 8; i < bytes; i++)
-        if (in[i] < ' ' || in[i] > '~')
-            return false; /* it is printed */
+        if (!is_printed(in[i]))
+            return false;
     *notice = (struct notice){.error = -(int)lh_get_be32(in), .rank = lh_get_be32(in + 4)};
     memcpy(notice->text, in + 8, bytes - 8);
     return true;

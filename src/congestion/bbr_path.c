@@ -131,8 +131,8 @@ struct bbr_train_rate bbr_train_on_feedback(struct bbr_train *train, const struc
     bool believable = agrees(train, &train->quarter) && train->half.ns > 0;
     if (all)
         believable |= agrees(train, &train->half);
-    bool tells =
-        believable && (path->is_limit || train->longer > 0); /* a sender's first packets are slow */
+    /* A sender's first packets are slow: as fast as they left is not as fast as the path. */
+    bool tells = believable && (path->is_limit || train->longer > 0);
     if (!tells && !all)
         return unknown;
     if (!tells && !lost && train->longer < LONGER_MAX) {

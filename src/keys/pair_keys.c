@@ -13,14 +13,13 @@
 #include "base/bytes.h"
 #include "base/error.h"
 
-#define LABEL        "longhaul pair 1"
-#define LABEL_BYTES  (sizeof LABEL - 1)
-#define DIGEST_BYTES KEYS_DIGEST_BYTES
+#define LABEL       "longhaul pair 1"
+#define LABEL_BYTES (sizeof LABEL - 1)
 
 struct peer {
     uint8_t public[PAIR_PUBLIC_BYTES];
-    uint8_t card[DIGEST_BYTES];
-    uint8_t blob[DIGEST_BYTES]; /* this rank's for it */
+    uint8_t card[KEYS_DIGEST_BYTES];
+    uint8_t blob[KEYS_DIGEST_BYTES]; /* this rank's for it */
 };
 
 struct pair_keys {
@@ -79,10 +78,10 @@ const uint8_t *pair_keys_public(const struct pair_keys *keys)
 
 /* ---- what is exchanged ------------------------------------------------------------------------------- */
 
-int keys_digest(const void *data, size_t bytes, uint8_t out[DIGEST_BYTES])
+int keys_digest(const void *data, size_t bytes, uint8_t out[KEYS_DIGEST_BYTES])
 {
     unsigned length = 0;
-    bool made = EVP_Digest(data, bytes, out, &length, EVP_sha384(), NULL) && length == DIGEST_BYTES;
+    bool made = EVP_Digest(data, bytes, out, &length, EVP_sha384(), NULL) && length == KEYS_DIGEST_BYTES;
     return made ? 0 : not_available("SHA-384");
 }
 
@@ -118,33 +117,34 @@ static bool agree(EVP_PKEY *own, const uint8_t public[PAIR_PUBLIC_BYTES], uint8_
 }
 
 static bool mac(const uint8_t key[KEY_SECRET_BYTES], const void *data, size_t bytes,
-                uint8_t out[DIGEST_BYTES])
+                uint8_t out[KEYS_DIGEST_BYTES])
 {
     unsigned length = 0;
-    static_assert(KEY_SECRET_BYTES == DIGEST_BYTES, "keys are what HMAC gives");
-    return HMAC(EVP_sha384(), key, KEY_SECRET_BYTES, data, bytes, out, &length) && length == DIGEST_BYTES;
+    static_assert(KEY_SECRET_BYTES == KEYS_DIGEST_BYTES, "keys are what HMAC gives");
+    return HMAC(EVP_sha384(), key, KEY_SECRET_BYTES, data, bytes, out, &length) &&
+           length == KEYS_DIGEST_BYTES;
 }
 
 /* What both have exchanged, the lower rank's first. */
-static int transcript(const struct pair_keys *keys, uint32_t rank, const uint8_t blob[DIGEST_BYTES],
-                      uint8_t out[DIGEST_BYTES])
+static int transcript(const struct pair_keys *keys, uint32_t rank, const uint8_t blob[KEYS_DIGEST_BYTES],
+                      uint8_t out[KEYS_DIGEST_BYTES])
 {
-    uint8_t text[8 + 4 * DIGEST_BYTES];
+    uint8_t text[8 + 4 * KEYS_DIGEST_BYTES];
     bool first = keys->rank < rank;
     const struct peer *peer = &keys->peers[rank];
     const uint8_t *parts[] = {keys->peers[keys->rank].card, peer->card, peer->blob, blob};
     lh_put_be32(text, first ? keys->rank : rank);
     lh_put_be32(text + 4, first ? rank : keys->rank);
     for (unsigned part = 0; part < 4; part++)
-        memcpy(text + 8 + part * DIGEST_BYTES, parts[first ? part : part ^ 1], DIGEST_BYTES);
+        memcpy(text + 8 + part * KEYS_DIGEST_BYTES, parts[first ? part : part ^ 1], KEYS_DIGEST_BYTES);
     return keys_digest(text, sizeof text, out);
 }
 
 int pair_keys_derive(const struct pair_keys *keys, uint32_t rank, const void *blob, size_t bytes,
                      uint8_t (*secrets)[PAIR_SECRET_BYTES], uint8_t count)
 {
-    uint8_t shared[PAIR_SECRET_BYTES], prk[DIGEST_BYTES], out[DIGEST_BYTES];
-    uint8_t theirs[DIGEST_BYTES], info[LABEL_BYTES + 1 + DIGEST_BYTES + 1];
+    uint8_t shared[PAIR_SECRET_BYTES], prk[KEYS_DIGEST_BYTES], out[KEYS_DIGEST_BYTES];
+    uint8_t theirs[KEYS_DIGEST_BYTES], info[LABEL_BYTES + 1 + KEYS_DIGEST_BYTES + 1];
     assert(rank < keys->size && rank != keys->rank);
     int error = keys_digest(blob, bytes, theirs);
     memcpy(info, LABEL, LABEL_BYTES);
